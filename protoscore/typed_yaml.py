@@ -53,10 +53,12 @@ def load_yaml(path: str | Path, model: type[Model]) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        first, extra = error.errors()[0], error.error_count() - 1
+        # An unknown key explains the missing one that it was meant to be, so it is named first.
+        first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+        what = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
-        more = f" (and {extra} more)" if extra else ""
-        raise ConfigError(f"{path}:{_line_of(root, first['loc'])}: {where}: {first['msg']}{more}") from error
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        raise ConfigError(f"{path}:{_line_of(root, first['loc'])}: {where}: {what}{more}") from error
 
 
 def _line_of(node: yaml.Node | None, loc: tuple) -> int:

@@ -6,14 +6,10 @@ import random
 from dataclasses import dataclass, field
 
 from datasets import Dataset, load_dataset
+from scenes import draw_kept, scene_triplets
 
-from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
 from protoscore.errors import ConfigError
-from protoscore.image_filters.geometric import assess
-from protoscore.scenes.draw import draw_scene
-from protoscore.scenes.sprites import manifest
-from protoscore.schema import DOMAINS, Cell, SceneSpec, derive_seed
-from protoscore.writers.template import write
+from protoscore.schema import Cell, derive_seed
 
 # kind of pair -> (chosen, rejected) cells. The paper trains on "incongruent" alone, where the less typical subject is
 # always right; with "congruent" mixed in evenly the subject says nothing about the answer.
@@ -22,7 +18,6 @@ KINDS: dict[str, list[tuple[Cell, Cell]]] = {
     "congruent": [(Cell.PROTO_CORRECT, Cell.NON_VIOLATED)],
     "same_subject": [(Cell.NON_CORRECT, Cell.NON_VIOLATED), (Cell.PROTO_CORRECT, Cell.PROTO_VIOLATED)],
 }
-DRAW_SIZES = (96, 128, 192, 256)  # px; scenes are drawn at several sizes, since users' pictures come in any
 
 
 @dataclass
@@ -38,6 +33,7 @@ class PairArguments:
     same_subject: float = field(default=0.0, metadata={"help": "share of pairs: one subject, right and wrong"})
     margin: float = field(default=0.5, metadata={"help": "margin of the ranking loss"})
     pair_seed: int = field(default=1, metadata={"help": "seed of the triplets and scenes"})
+    keep_chat_template: bool = field(default=False, metadata={"help": "the base's own wording around a text, not ProtoScore's"})
     image_size: int = field(default=512, metadata={"help": "pixels a side that pictures are scaled to"})
 
 
@@ -62,52 +58,26 @@ def _schedule(args: PairArguments) -> list[tuple[Cell, Cell]]:
 
 
 def _from_scenes(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset:
-    refused = manifest().refused
-    share = {"animals": 0.34, "objects": 0.42, "demography": 0.24}  # objects have five knobs and three kinds of ground
-    wanted = {domain: round(args.pairs * share[domain]) for domain in DOMAINS}
-    # A third of Demography can be drawn, so three times as many are written; texts repeat across epochs, pictures do not.
-    rows, epoch = [], 0
-    while len(rows) < args.pairs:
-        counts = {d: min(n * (3 if d == "demography" else 1), 12_000) for d, n in wanted.items()}
-        for t in write(load_taxonomy(), counts, seed=derive_seed(args.pair_seed, epoch), split="train"):
-            if t.non_subject not in refused and t.proto_subject not in refused:
-                rows.append(t)
-        epoch += 1
-    random.Random(args.pair_seed).shuffle(rows)
+    triplets = scene_triplets(args.pairs, args.pair_seed)
     table = [
-        {"text": t.text, "seed": derive_seed(args.pair_seed, i), "chosen": _json(t, a), "rejected": _json(t, b)}
-        for i, (t, (a, b)) in enumerate(zip(rows, kinds, strict=False))
+        {
+            "text": t.text,
+            "seed": derive_seed(args.pair_seed, i),
+            "chosen": t.scene(chosen).model_dump_json(),
+            "rejected": t.scene(rejected).model_dump_json(),
+        }
+        for i, (t, (chosen, rejected)) in enumerate(zip(triplets, kinds, strict=True))
     ]
-    return Dataset.from_list(table).with_transform(_Draw(args.margin))
 
-
-def _json(triplet, cell: Cell) -> str:
-    return triplet.scene(cell).model_dump_json()
-
-
-class _Draw:
-    """Draws both pictures of a row when it is read; the row's seed makes them the same each time."""
-
-    def __init__(self, margin: float):
-        self.margin = margin
-
-    def __call__(self, batch: dict) -> dict:
-        pictures = [
-            [self._picture(spec, seed, side) for spec, seed in zip(batch[side], batch["seed"], strict=True)]
+    def draw(batch: dict) -> dict:
+        """Both pictures of each row, each laid out on its own; the row's seed makes them the same each time."""
+        sides = {
+            side: [draw_kept(spec, derive_seed(seed, side)) for spec, seed in zip(batch[side], batch["seed"], strict=True)]
             for side in ("chosen", "rejected")
-        ]
-        margins = [self.margin] * len(batch["text"])
-        return {"text": batch["text"], "chosen": pictures[0], "rejected": pictures[1], "margin": margins}
+        }
+        return {"text": batch["text"], **sides, "margin": [args.margin] * len(batch["text"])}
 
-    @staticmethod
-    def _picture(spec_json: str, seed: int, side: str):
-        spec = SceneSpec.model_validate_json(spec_json)
-        size = DRAW_SIZES[derive_seed(seed, "size") % len(DRAW_SIZES)]
-        for attempt in range(20):
-            image, elements = draw_scene(spec, derive_seed(seed, side, attempt), size)
-            if assess(spec, elements).score >= 8:
-                break
-        return image
+    return Dataset.from_list(table).with_transform(draw)
 
 
 def _from_dataset(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset:

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 from pairs import PairArguments, training_pairs
+from recipes import recipe_to_config
 from reward import PairTrainer
 from transformers import AutoModelForSequenceClassification, AutoProcessor
 from trl import ModelConfig, RewardConfig, TrlParser, get_peft_config, get_quantization_config
 
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
-from protoscore.errors import ConfigError, ProtoscoreError
+from protoscore.errors import ProtoscoreError
 from protoscore.modeling.classifier import Qwen3VLForSequenceClassification, register
 from protoscore.modeling.encode import SCORE_TEMPLATE, set_image_size
 from protoscore.modeling.tiny import tiny_model, tiny_processor
 from protoscore.writers.template import write
-
-RECIPES = Path(__file__).parent / "recipes"
 
 
 def load(model: ModelConfig, config: RewardConfig, pairs: PairArguments):
@@ -35,7 +33,8 @@ def load(model: ModelConfig, config: RewardConfig, pairs: PairArguments):
         return processor, tiny_model(processor, seed=config.seed)
     register()
     processor = AutoProcessor.from_pretrained(model.model_name_or_path, revision=model.model_revision)
-    processor.chat_template = SCORE_TEMPLATE
+    if not pairs.keep_chat_template:
+        processor.chat_template = SCORE_TEMPLATE
     set_image_size(processor, pairs.image_size)
     quantization = get_quantization_config(model)
     if quantization is not None:
@@ -46,23 +45,6 @@ def load(model: ModelConfig, config: RewardConfig, pairs: PairArguments):
     )  # fmt: skip
     classifier.config.id2label = {0: "score"}
     return processor, classifier
-
-
-def recipe_to_config(arguments: list[str]) -> list[str]:
-    """``--recipe name`` as the parser's ``--config path``.
-
-    Raises:
-        ConfigError: no such recipe.
-    """
-    if "--recipe" not in arguments:
-        return arguments
-    at = arguments.index("--recipe")
-    name = arguments[at + 1] if at + 1 < len(arguments) else ""
-    path = Path(name) if name.endswith((".yaml", ".yml")) else RECIPES / f"{name}.yaml"
-    if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in RECIPES.glob("*.yaml")))
-        raise ConfigError(f"no recipe {name!r}; known: {known}, or give the path of a YAML file")
-    return [*arguments[:at], "--config", str(path), *arguments[at + 2 :]]
 
 
 def main(arguments: list[str]) -> None:

@@ -6,10 +6,15 @@ text (section 4.2). 10: exact. 8-9: all there, slightly covered. 5-7: one attrib
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
+from protoscore.errors import ConfigError
 from protoscore.scenes.draw import Element
 from protoscore.schema import SceneSpec
+
+if TYPE_CHECKING:
+    from protoscore.filters import Shown
 
 CLEAR, MOST, HALF = 0.97, 0.8, 0.5  # shares of an element's ink that can be seen
 GAP = 0.01  # fraction of the frame by which a side, a depth or two extras must be apart
@@ -83,3 +88,18 @@ def _crowded(extras: list[Element]) -> str:
             if wide > 0 and high > 0 and wide * high > 0.1 * min(a.width * a.height, b.width * b.height):
                 return "two extra elements overlap"
     return ""
+
+
+def create() -> Callable[[Shown], tuple[int, str]]:
+    """The filter as a component.
+
+    Raises:
+        ConfigError: when called on a picture whose generator does not know its geometry.
+    """
+
+    def check(shown: Shown) -> tuple[int, str]:
+        if shown.geometry is None:
+            raise ConfigError("the geometric filter works on scenes only; choose a filter that looks at the picture")
+        return assess(shown.scene, [Element(*element) for element in shown.geometry])
+
+    return check

@@ -46,13 +46,12 @@ def tiny_processor(sentences: Iterable[str], vocab_size: int = 1024) -> Qwen3VLP
     return Qwen3VLProcessor(image_processor=image, tokenizer=tokenizer, video_processor=video, chat_template=CHAT_TEMPLATE)
 
 
-def tiny_model(processor: Qwen3VLProcessor, seed: int = 0) -> Qwen3VLForSequenceClassification:
-    """A randomly initialised classifier for ``processor``; the same seed gives the same weights."""
-    set_seed(seed)
+def tiny_config(processor: Qwen3VLProcessor) -> Qwen3VLConfig:
+    """The configuration of the embedded size, for the vocabulary of ``processor``."""
     tokenizer = processor.tokenizer
     token = tokenizer.convert_tokens_to_ids
     heads, hidden = 4, 128
-    config = Qwen3VLConfig(
+    return Qwen3VLConfig(
         text_config=dict(
             vocab_size=len(tokenizer), hidden_size=hidden, intermediate_size=384, num_hidden_layers=4,
             num_attention_heads=heads, num_key_value_heads=2, head_dim=hidden // heads, max_position_embeddings=512,
@@ -69,7 +68,12 @@ def tiny_model(processor: Qwen3VLProcessor, seed: int = 0) -> Qwen3VLForSequence
         vision_start_token_id=token("<|vision_start|>"), vision_end_token_id=token("<|vision_end|>"),
         id2label={0: "score"}, tie_word_embeddings=False,
     )  # fmt: skip
-    return Qwen3VLForSequenceClassification(config)
+
+
+def tiny_model(processor: Qwen3VLProcessor, seed: int = 0) -> Qwen3VLForSequenceClassification:
+    """A randomly initialised classifier for ``processor``; the same seed gives the same weights."""
+    set_seed(seed)
+    return Qwen3VLForSequenceClassification(tiny_config(processor))
 
 
 def _json(bpe: ByteLevelBPETokenizer) -> dict:

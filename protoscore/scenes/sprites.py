@@ -13,7 +13,7 @@ from pydantic import Field
 from protoscore.errors import MissingExtra, UnknownName
 from protoscore.typed_yaml import Strict, load_yaml
 
-MASTER = 320  # px; sprites are drawn once at this size and scaled down from there
+MASTER = 224  # px; sprites are drawn once at this size and scaled down from there
 FOLDER = Path(str(files("protoscore.scenes") / "sprites"))
 
 PALETTE = {  # colour word -> (main, shade), OpenMoji's tones where it has them
@@ -62,7 +62,7 @@ def sprite(key: str) -> Sprite:
         raise UnknownName("sprite", key, manifest().sprites) from None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def draw_sprite(key: str, paint: tuple[tuple[str, str], ...], width: int, height: int, mirror: bool) -> Image.Image:
     """The sprite as RGBA, cropped to its ink, scaled to ``width`` x ``height`` px."""
     image = _master(key, paint).resize((max(1, width), max(1, height)), Image.Resampling.LANCZOS, reducing_gap=2.0)

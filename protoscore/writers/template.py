@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from protoscore.benchmarks.protobias.taxonomy import Contrast, Taxonomy, extra_noun, with_article
 from protoscore.errors import ConfigError
@@ -14,23 +14,29 @@ TEST_SHARE = 4  # one key in four belongs to the test split
 RELATION_WORDS = {"left": "to the left of", "right": "to the right of", "in_front": "in front of", "behind": "behind"}
 
 
-def write(taxonomy: Taxonomy, counts: dict[Domain, int], seed: int = 0, split: str | None = None) -> Iterator[Triplet]:
+def write(
+    taxonomy: Taxonomy,
+    counts: dict[Domain, int],
+    seed: int = 0,
+    split: str | None = None,
+    refuses: Callable[[str], str | None] = lambda subject: None,
+) -> Iterator[Triplet]:
     """Write ``counts[domain]`` unique triplets for each domain.
 
     Contrasts are visited in turn, so that the benchmark is balanced over them, and knobs within a contrast at random.
     The same arguments give the same triplets, in the same order. ``split`` keeps one side of the fixed train/test
-    partition (see :func:`split_of`).
+    partition (see :func:`split_of`); contrasts with a subject that ``refuses`` names a reason for are left out.
 
     Raises:
         ConfigError: the taxonomy cannot yield that many distinct triplets.
     """
     for domain, wanted in counts.items():
         rng = random.Random(f"{seed}-{domain}")
-        contrasts = list(taxonomy.contrasts(domain))
+        contrasts = [c for c in taxonomy.contrasts(domain) if not (refuses(c.non_subject) or refuses(c.proto_subject))]
         seen: set[tuple[str, str, str]] = set()
         made = misses = 0
         while made < wanted:
-            if made + misses > 0 and (made + misses) % len(contrasts) == 0:
+            if (made + misses) % len(contrasts) == 0:
                 rng.shuffle(contrasts)
             triplet = _draw(taxonomy, contrasts[(made + misses) % len(contrasts)], rng)
             key = (triplet.text, triplet.correct, triplet.adversarial)

@@ -1,0 +1,40 @@
+# Two commands are enough on a machine with python3 and pip: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := demo
+export HF_HUB_OFFLINE ?= 1
+export HF_HUB_DISABLE_TELEMETRY ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+export OMP_NUM_THREADS ?= 2
+
+.PHONY: help demo test check bench tiny-model clean
+
+help:  ## what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.installed: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing what protoscore needs into $(VENV) (once, a few minutes)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.installed  ## build pictures, train an evaluator, test metrics, write a report (about 4 minutes)
+	@bash demo.sh $(BIN) $(DEMO)
+
+test: $(VENV)/.installed  ## the test suite, offline
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed  ## format, lint, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed  ## speed, as ratios and rates measured in one run
+	$(BIN)/python tests/benchmarks/run.py
+
+tiny-model: $(VENV)/.installed  ## train protoscore-tiny again and measure it (about an hour on two cores)
+	bash training/make_tiny.sh $(BIN)
+
+clean:  ## remove everything that can be made again
+	rm -rf $(DEMO) $(DEMO).work build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

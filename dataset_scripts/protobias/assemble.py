@@ -1,0 +1,164 @@
+"""Join pictures and filter verdicts into the published configs, and write the card."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from card import write_card
+from datasets import Features, Image, Value
+
+from protoscore.folder import manifest_hash, parts, read_manifest, read_rows, whole_file, write_manifest
+from protoscore.images import read_triplets
+from protoscore.schema import DOMAINS, Cell, Status, Triplet, content_id, features
+
+HUMAN_PER_DOMAIN = 300  # paper, section 5: 900 test examples, 300 a domain
+ROWS_PER_FILE = 5_000
+PAIR_CELLS = {Cell.NON_CORRECT: "correct", Cell.PROTO_VIOLATED: "adversarial"}
+
+
+def assemble(work: Path, out: Path, train_pairs: int) -> dict[str, int]:
+    """Write configs ``triplets``, ``pairs``, ``controls``, ``human`` and ``rejected`` to ``out``; return rows by file.
+
+    Everything is written beside ``out`` first and moved there at the end, so a half-made dataset is never seen.
+    """
+    draft = out.with_name(out.name + ".draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    triplets = {t.id: t for t in read_triplets(work / "triplets")}
+    writers = _Writers(draft)
+    quota = {"train": train_pairs}
+    human: Counter[str] = Counter()
+    for images, verdicts in zip(parts(work / "images"), parts(work / "filter"), strict=True):
+        for group in _groups(images, verdicts):
+            _publish(writers, triplets[group[0]["triplet"]], group, quota, human)
+    for triplet in triplets.values():
+        writers.add("triplets", triplet.split, triplet.model_dump())
+    rows = writers.close()
+    images = read_manifest(work / "images")
+    facts = {
+        "rows": rows, "photographic": images["photographic"], "refusals": images["refusals"],
+        "filter": read_manifest(work / "filter")["counts"], "parameters_of_images": images["parameters"],
+        "human": {domain: human[domain] for domain in DOMAINS},
+    }  # fmt: skip
+    write_manifest(draft, "dataset", {"train_pairs": train_pairs}, parent=work / "filter", **facts)
+    write_card(draft, read_manifest(draft), list(triplets.values()))
+    if out.is_dir() and manifest_hash(out) == manifest_hash(draft):
+        shutil.rmtree(draft)
+        return rows
+    shutil.rmtree(out, ignore_errors=True)
+    draft.rename(out)
+    return rows
+
+
+def _groups(images: Path, verdicts: Path) -> Iterator[list[dict[str, Any]]]:
+    """The cells of one triplet and rendition, each with its picture and its verdict."""
+    group: list[dict[str, Any]] = []
+    for image, verdict in zip(read_rows([images]), read_rows([verdicts]), strict=True):
+        row = image | {"score": verdict["score"], "why": verdict["reason"]}
+        if group and (group[0]["triplet"], group[0]["rendition"]) != (row["triplet"], row["rendition"]):
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
+
+
+def _publish(writers: _Writers, triplet: Triplet, group: list[dict], quota: dict[str, int], human: Counter[str]) -> None:
+    """Put one rendition where it belongs: kept pairs and controls by split, rejected pictures apart."""
+    if any(cell["status"] != Status.OK for cell in group):
+        return  # refused: counted in the manifest, nothing to publish
+    for cell in group:
+        if cell["score"] < 8:
+            row = {key: cell[key] for key in ("triplet", "rendition", "cell", "score", "why")}
+            writers.add("rejected", triplet.split, row | {"image": _image(cell)})
+    cells = {Cell(cell["cell"]): cell for cell in group if cell["score"] >= 8}
+    if not PAIR_CELLS.keys() <= cells.keys():
+        return
+    if triplet.split == "train":
+        if quota["train"] == 0:
+            return
+        quota["train"] -= 1
+    base = triplet.model_dump() | {"triplet": triplet.id, "rendition": group[0]["rendition"], "generator": "scene"}
+    pair = base | _columns({name: cells[cell] for cell, name in PAIR_CELLS.items()})
+    writers.add("pairs", triplet.split, pair)
+    if len(cells) == len(Cell):
+        writers.add("controls", triplet.split, base | _columns({cell.value: cells[cell] for cell in Cell}))
+    if triplet.split == "test" and human[triplet.domain] < HUMAN_PER_DOMAIN and group[0]["rendition"] == 0:
+        human[triplet.domain] += 1
+        # Which side is which is settled here, so that every annotator sees the same order.
+        swap = int(content_id("side", triplet.id), 16) % 2 == 1
+        writers.add("human", "test", pair | {"left": "adversarial" if swap else "correct"})
+
+
+def _columns(cells: dict[str, dict]) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name, cell in cells.items():
+        columns |= {f"{name}_image": _image(cell), f"{name}_filter_score": cell["score"]}
+    return columns
+
+
+def _image(cell: dict) -> dict[str, Any]:
+    digest = hashlib.sha256(cell["image"]).hexdigest()[:12]
+    return {"bytes": cell["image"], "path": f"{cell['triplet']}-{cell['rendition']}-{cell['cell']}-{digest}.png"}
+
+
+def config_features(config: str) -> Features:
+    """The column types of a published config."""
+    if config == "human":
+        return Features(features("pairs") | {"left": Value("string")})
+    if config == "rejected":
+        text = {name: Value("string") for name in ("triplet", "cell", "why")}
+        return Features(text | {"rendition": Value("int32"), "score": Value("int32"), "image": Image()})
+    return features(config)
+
+
+class _Writers:
+    """Open Parquet files by config and split. Rows go out in groups of at most 200, so that memory stays flat."""
+
+    def __init__(self, root: Path):
+        self._root, self._rows, self._open, self.counts = root, {}, {}, Counter()
+
+    def add(self, config: str, split: str, row: dict[str, Any]) -> None:
+        key = f"{config}/{split}"
+        self._rows.setdefault(key, []).append(row)
+        self.counts[key] += 1
+        if len(self._rows[key]) == 200:
+            self._flush(key)
+
+    def _flush(self, key: str) -> None:
+        config = key.split("/")[0]
+        schema = config_features(config).arrow_schema
+        number = (self.counts[key] - 1) // ROWS_PER_FILE
+        name = f"{key}-{number:05d}.parquet"
+        if name not in self._open:
+            self._close(key)
+            path = self._root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack = whole_file(path)
+            target = stack.__enter__()
+            options = {"compression": "snappy", "use_content_defined_chunking": True, "write_page_index": True}
+            self._open[name] = (stack, pq.ParquetWriter(target, schema, **options))
+        columns = schema.names
+        rows = [{column: row.get(column) for column in columns} for row in self._rows[key]]
+        self._open[name][1].write_table(pa.Table.from_pylist(rows, schema))
+        self._rows[key] = []
+
+    def _close(self, prefix: str) -> None:
+        for name in [n for n in self._open if n.startswith(prefix)]:
+            stack, writer = self._open.pop(name)
+            writer.close()
+            stack.__exit__(None, None, None)
+
+    def close(self) -> dict[str, int]:
+        for key in [key for key, rows in self._rows.items() if rows]:
+            self._flush(key)
+        self._close("")
+        expected = {f"{c}/{s}" for c in ("triplets", "pairs", "controls") for s in ("train", "test")} | {"human/test"}
+        return {key: self.counts[key] for key in sorted(expected | set(self.counts))}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# make demo: from a taxonomy to a bias report. Each line is a command that you can type yourself.
+set -euo pipefail
+bin=$1
+out=$2
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+trap 'echo "demo: stopped; make demo goes on from here" >&2; exit 2' INT
+
+say "1/4  300 triplets, four pictures each"
+"$bin/python" dataset_scripts/protobias/build.py --out "$out/dataset" --triplets 300 --renditions 1 --split test --drawable --seed 2026
+
+say "2/4  training the paper's recipe, live and small (about 3 minutes)"
+if [ ! -f "$out/paper/model.safetensors" ]; then
+  "$bin/python" training/train_protoscore.py --recipe tiny_paper --output_dir "$out/paper"
+fi
+
+say "3/4  scoring with two floors, the model just trained, and the one that ships"
+"$bin/protoscore" score "$out/dataset" -s constant -s random -s "protoscore:$out/paper" -s protoscore --out "$out/run"
+
+say "4/4  report"
+"$bin/protoscore" report "$out/run" --dataset "$out/dataset"
+
+say "Look at $out/run/report.html in a browser; then type: $bin/protoscore rate 'A bird with exactly two stones nearby.' YOUR_PICTURE.png"

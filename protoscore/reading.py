@@ -1,0 +1,58 @@
+"""What five quantities mean, in words. Rules on intervals, so that noise is not put into words."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from protoscore.stats.pairwise import FiveQuantities
+
+GOOD, CHANCE, NOTABLE = 0.9, 0.5, 0.1  # an accuracy worth trusting; guessing; a gap worth a name
+
+
+class Reading(NamedTuple):
+    """A verdict in a word, its tone, and a sentence or two for people."""
+
+    verdict: str
+    tone: Literal["good", "bad", "neutral"]
+    text: str
+
+
+def reading(q: FiveQuantities) -> Reading:
+    """Put the five quantities of one scorer into words."""
+    if q.incongruent.n == 0:
+        return Reading("no scores", "neutral", "No pair has two scores, so nothing can be said.")
+    if q.incongruent.ties == q.incongruent.n and q.congruent.ties == q.congruent.n:
+        return Reading(
+            "constant", "neutral", "It gives every picture the same score. A tie is a failure, so its accuracies are 0."
+        )
+    if min(q.incongruent.low, q.congruent.low, q.sensitivity.low) >= GOOD:
+        return Reading(
+            "reads the text", "good",
+            f"It is right whichever subject is typical: {q.incongruent.value:.3f} on the paper's pairs, "
+            f"{q.congruent.value:.3f} the other way round, {q.sensitivity.value:.3f} when both pictures show the same subject.",
+        )  # fmt: skip
+    if q.gap.high < -NOTABLE:
+        return Reading(
+            "anti-prototype shortcut", "bad",
+            f"It follows the subject and not the text: whatever the text says, the less typical subject tends to win "
+            f"(the typical one wins {q.preference.value:.0%} of the time). So its {q.incongruent.value:.3f} on the paper's pairs is not "
+            f"understanding: turned round it gets {q.congruent.value:.3f}, and with one subject in both pictures "
+            f"{q.sensitivity.value:.3f}, where guessing gets 0.5.",
+        )  # fmt: skip
+    if q.gap.low > NOTABLE:
+        return Reading(
+            "prototypicality bias", "bad",
+            f"It prefers what is typical: right {q.congruent.value:.3f} of the time when the typical picture is the right one, "
+            f"{q.incongruent.value:.3f} when it is the wrong one.",
+        )  # fmt: skip
+    if q.sensitivity.low <= CHANCE <= q.sensitivity.high:
+        return Reading(
+            "no better than guessing", "neutral",
+            f"With the same subject in both pictures it finds the right one {q.sensitivity.value:.3f} of the time, "
+            f"which cannot be told from guessing (0.5).",
+        )  # fmt: skip
+    return Reading(
+        "reads in part", "neutral",
+        f"It tells right from wrong {q.sensitivity.value:.3f} of the time on one subject, and no clear preference for typical or "
+        f"untypical subjects shows (gap {q.gap.value:+.3f}).",
+    )  # fmt: skip

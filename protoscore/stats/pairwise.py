@@ -1,0 +1,78 @@
+"""The five quantities that tell understanding from a shortcut, from the scores of a triplet's four cells.
+
+With s(subject, state) the score of a cell under the same neutral text:
+
+* incongruent accuracy (the paper's pairwise accuracy, Eq. 1): P[s(non, correct) > s(proto, violated)], ideal 1
+* congruent accuracy: P[s(proto, correct) > s(non, violated)], ideal 1
+* semantic sensitivity: mean over the two subjects of P[s(subject, correct) > s(subject, violated)], ideal 1
+* prototype preference: mean over the two states of P[s(proto, state) > s(non, state)], ties half, ideal 0.5
+* bias gap: congruent minus incongruent accuracy, ideal 0; above 0 prototypicality bias, below 0 the opposite shortcut
+
+``>`` is strict: a tie is a failure, and is counted apart. A cell without a score leaves its comparison out, and is counted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from protoscore.stats.resampling import Estimate, cluster_bootstrap, exact_bound, interval
+
+
+class FiveQuantities(NamedTuple):
+    incongruent: Estimate
+    congruent: Estimate
+    sensitivity: Estimate
+    preference: Estimate
+    gap: Estimate
+
+
+def five_quantities(
+    non_correct: ArrayLike, proto_violated: ArrayLike, proto_correct: ArrayLike, non_violated: ArrayLike,
+    clusters: ArrayLike, resamples: int = 2000, seed: int = 0,
+) -> FiveQuantities:  # fmt: skip
+    """The five quantities with 95 % cluster-bootstrap intervals.
+
+    Args:
+        non_correct, proto_violated, proto_correct, non_violated: (n,) scores, higher is better, NaN where there is none.
+        clusters: (n,) triplet of each row.
+    """
+    nc, pv, pc, nv = (np.asarray(a, float) for a in (non_correct, proto_violated, proto_correct, non_violated))
+    # column: which score should be higher (or, for preference, which is the prototype's), which lower, worth of a tie
+    comparisons = ((nc, pv, 0.0), (pc, nv, 0.0), (nc, nv, 0.0), (pc, pv, 0.0), (pc, nc, 0.5), (pv, nv, 0.5))
+    wins, valid, ties = (np.stack(a, axis=1) for a in zip(*(_compare(*c) for c in comparisons), strict=True))
+    samples = cluster_bootstrap(wins, valid, clusters, resamples, seed)
+    groups = len(np.unique(np.asarray(clusters)))
+
+    def estimate(columns: list[int]) -> Estimate:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = float(np.mean(wins[:, columns].sum(0) / valid[:, columns].sum(0)))
+        low, high = _bounds(value, samples[:, columns].mean(1), groups)
+        n = int(valid[:, columns].sum())
+        return Estimate(value, low, high, n, len(nc) * len(columns) - n, int(ties[:, columns].sum()))
+
+    incongruent, congruent = estimate([0]), estimate([1])
+    gap = congruent.value - incongruent.value
+    low, high = interval(samples[:, 1] - samples[:, 0])
+    if low == high:
+        slack = exact_bound(groups)
+        low, high = max(-1.0, gap - slack), min(1.0, gap + slack)
+    n, left_out = incongruent.n + congruent.n, incongruent.left_out + congruent.left_out
+    gap_estimate = Estimate(gap, low, high, n, left_out, incongruent.ties + congruent.ties)
+    return FiveQuantities(incongruent, congruent, estimate([2, 3]), estimate([4, 5]), gap_estimate)
+
+
+def _compare(high: NDArray, low: NDArray, tie: float) -> tuple[NDArray, NDArray, NDArray]:
+    """Wins, validity and ties of one strict comparison, row by row."""
+    valid = np.isfinite(high) & np.isfinite(low)
+    tied = valid & (high == low)
+    return np.where(valid, (high > low) + tie * tied, 0.0), valid.astype(float), tied
+
+
+def _bounds(value: float, samples: NDArray, groups: int) -> tuple[float, float]:
+    low, high = interval(samples)
+    if low == high and value in (0.0, 1.0):
+        return (value - exact_bound(groups), value) if value else (value, exact_bound(groups))
+    return low, high

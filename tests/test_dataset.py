@@ -1,0 +1,126 @@
+"""The published dataset: loads with the library, keeps its promises, and comes out the same after a kill."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from datasets import Image as ImageFeature
+from datasets import get_dataset_config_names, load_dataset
+from PIL import Image
+
+from protoscore.folder import read_manifest
+from protoscore.schema import Cell
+from tests.conftest import BUILD, ROOT, run
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_every_config_loads_with_the_library(dataset, tmp_path):
+    assert set(get_dataset_config_names(str(dataset))) >= {"pairs", "controls", "triplets", "human"}
+    pairs = load_dataset(str(dataset), "pairs", split="test", cache_dir=str(tmp_path))
+    assert isinstance(pairs.features["correct_image"], ImageFeature)
+    row = pairs[0]
+    assert row["correct_image"].size == (96, 96) and row["correct_image"].mode == "RGB"
+    assert row["correct_filter_score"] >= 8 and row["text"] != row["correct"] != row["adversarial"]
+    controls = load_dataset(str(dataset), "controls", split="train", cache_dir=str(tmp_path))
+    assert all(f"{cell.value}_image" in controls.features for cell in Cell)
+    streamed = next(iter(load_dataset(str(dataset), "controls", split="test", streaming=True)))
+    assert len({streamed[f"{cell.value}_image"].tobytes() for cell in Cell}) == 4
+
+
+def test_splits_share_no_triplet_and_no_neutral_text(dataset):
+    columns = {s: pq.read_table(dataset / "triplets" / f"{s}-00000.parquet", columns=["id", "text"]) for s in ("train", "test")}
+    for name in ("id", "text"):
+        train, test = (set(columns[s][name].to_pylist()) for s in ("train", "test"))
+        assert train and test and not train & test
+
+
+def test_counts_say_what_is_there(dataset):
+    manifest = read_manifest(dataset, "dataset")
+    for key, count in manifest["rows"].items():
+        assert sum(pq.ParquetFile(p).metadata.num_rows for p in dataset.glob(f"{key}-*.parquet")) == count, key
+    assert manifest["photographic"] is False and sum(manifest["refusals"].values()) > 0
+    assert all(":" in reason for reason in manifest["refusals"])
+    human = pq.read_table(dataset / "human" / "test-00000.parquet").to_pylist()
+    assert Counter(row["domain"] for row in human) == {d: n for d, n in manifest["human"].items() if n}
+    assert {row["left"] for row in human} == {"correct", "adversarial"}
+    assert len({row["triplet"] for row in human}) == len(human), "one rendition a triplet"
+
+
+def test_pictures_are_embedded_distinct_and_png(dataset):
+    seen = set()
+    for row in pq.read_table(dataset / "controls" / "test-00000.parquet").to_pylist():
+        for cell in Cell:
+            data = row[f"{cell.value}_image"]["bytes"]
+            assert Image.open(io.BytesIO(data)).format == "PNG"
+            seen.add(data)
+    assert len(seen) == 4 * pq.ParquetFile(dataset / "controls" / "test-00000.parquet").metadata.num_rows
+
+
+def test_card_is_complete(dataset):
+    card = (dataset / "README.md").read_text()
+    head = yaml.safe_load(card.split("---")[1])
+    assert head["license"] == "cc-by-sa-4.0" and "scenes" in head["tags"]
+    for config in head["configs"]:
+        for file in config["data_files"]:
+            assert list(dataset.glob(file["path"])), file
+    assert "not photographs" in card and "OpenMoji" in card and "nobody has annotated" in card
+    assert "{{" not in card and "None" not in card
+    for key, count in read_manifest(dataset)["rows"].items():
+        if count:
+            config, split = key.split("/")
+            assert f"| `{config}` | {split} | {count:,} |" in card
+
+
+def test_the_same_command_builds_the_same_bytes_and_a_second_run_changes_nothing(dataset, tmp_path):
+    out = tmp_path / "dataset"
+    assert run(*BUILD, "--out", str(out)).returncode == 0
+    assert tree(out) == tree(dataset)
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+    assert run(*BUILD, "--out", str(out)).returncode == 0
+    assert before == {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+
+
+def test_killed_anywhere_it_goes_on_to_the_same_bytes(dataset, tmp_path):
+    out = tmp_path / "dataset"
+    rng = random.Random(int(os.environ.get("PROTOSCORE_TEST_SEED", "7")))
+    command = [sys.executable, *BUILD, "--out", str(out)]
+    for _ in range(4):
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.uniform(1.0, 6.0))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    result = run(*BUILD, "--out", str(out))
+    assert result.returncode == 0, result.stderr
+    assert tree(out) == tree(dataset)
+
+
+def test_other_parameters_do_not_overwrite_a_build(dataset, tmp_path):
+    work = dataset.with_name(dataset.name + ".work")
+    out = tmp_path / "dataset"
+    shutil.copytree(work, out.with_name("dataset.work"))
+    arguments = [a if a != "4" else "5" for a in BUILD]  # another seed
+    result = run(*arguments, "--out", str(out))
+    assert result.returncode == 2 and "other parameters" in result.stderr and result.stderr.count("\n") == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("option", [["--taxonomy", "pyproject.toml"], ["--triplets", "99999999"]])
+def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, option):
+    result = run("dataset_scripts/protobias/build.py", "--out", str(tmp_path / "d"), *option)
+    assert result.returncode == 2 and "Traceback" not in result.stderr
+    assert not (tmp_path / "d").exists()

@@ -1,0 +1,119 @@
+"""Scenes show what their spec says, measured on the pixels, and the filter refuses what they do not show."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
+from protoscore.catalog import load
+from protoscore.errors import ConfigError, UnknownName
+from protoscore.filters import Shown
+from protoscore.generators import Request
+from protoscore.image_filters.geometric import assess
+from protoscore.scenes.draw import draw_scene
+from protoscore.scenes.sprites import PALETTE, manifest
+from protoscore.schema import Cell, SceneSpec, Triplet
+from protoscore.writers.template import write
+
+TAXONOMY = load_taxonomy()
+DRAWABLE = list(write(TAXONOMY, {"animals": 260, "objects": 260, "demography": 120}, seed=1, refuses=manifest().refused.get))
+triplets = st.sampled_from(DRAWABLE)
+cells = st.sampled_from(list(Cell))
+seeds = st.integers(0, 2**40)
+
+
+def box_pixels(image: Image.Image, element) -> np.ndarray:
+    size = image.width
+    left, top = (element.x - element.width / 2) * size, (element.base - element.height) * size
+    box = (left, top, left + element.width * size, element.base * size)
+    return np.asarray(image.crop(tuple(round(v) for v in box))).reshape(-1, 3).astype(int)
+
+
+@settings(max_examples=40, deadline=None)
+@given(triplets, cells, seeds)
+def test_the_same_request_gives_the_same_pixels_and_another_seed_others(triplet, cell, seed):
+    spec = triplet.scene(cell)
+    first, elements = draw_scene(spec, seed, 96)
+    again, _ = draw_scene(spec, seed, 96)
+    other, _ = draw_scene(spec, seed + 1, 96)
+    assert first.tobytes() == again.tobytes() != other.tobytes()
+    assert first.mode == "RGB" and first.size == (96, 96)
+    assert [e.key for e in elements if e.role == "subject"] == [spec.subject]
+    assert [e.key for e in elements if e.role == "extra"] == [spec.extra] * spec.count
+
+
+@settings(max_examples=60, deadline=None)
+@given(triplets, cells, seeds)
+def test_a_scene_shows_its_own_side_of_the_knob_and_not_the_other(triplet: Triplet, cell: Cell, seed):
+    """The filter accepts a scene for its own description, and refuses it for the one that differs in the knob."""
+    spec = triplet.scene(cell)
+    other = triplet.scene({Cell.NON_CORRECT: Cell.NON_VIOLATED, Cell.NON_VIOLATED: Cell.NON_CORRECT,
+                           Cell.PROTO_CORRECT: Cell.PROTO_VIOLATED, Cell.PROTO_VIOLATED: Cell.PROTO_CORRECT}[cell])  # fmt: skip
+    _, elements = draw_scene(spec, seed, 96)
+    own = assess(spec, elements)
+    assert 1 <= own.score <= 10 and bool(own.reason) == (own.score < 10)
+    assert assess(other, elements).score < 8
+
+
+def test_few_scenes_are_rejected_and_each_with_a_reason():
+    verdicts = [assess(t.scene(c), draw_scene(t.scene(c), i, 96)[1]) for i, t in enumerate(DRAWABLE) for c in Cell]
+    assert np.mean([v.score >= 8 for v in verdicts]) > 0.97
+    assert all(v.reason for v in verdicts if v.score < 8)
+
+
+@pytest.mark.parametrize("color", sorted(PALETTE))
+def test_a_named_colour_is_the_colour_that_is_seen(color):
+    """Independent of the drawing code: which palette tone is nearest to most pixels of the extra's box?"""
+    extras = [key for key, sprite in manifest().sprites.items() if color in sprite.colors]
+    assert extras
+    for seed, extra in enumerate(extras):
+        spec = SceneSpec(subject="penguin", extra=extra, environment="studio", color_tone=color)
+        image, elements = draw_scene(spec, seed, 256)
+        pixels = box_pixels(image, next(e for e in elements if e.role == "extra"))
+        counts = {}
+        for name, (main, _) in PALETTE.items():
+            tone = np.array([int(main[i : i + 2], 16) for i in (1, 3, 5)])
+            counts[name] = int((np.abs(pixels - tone).sum(1) < 24).sum())
+        counts["black"] -= counts["black"] // 2 if color != "black" else 0  # outlines are dark everywhere
+        assert max(counts, key=counts.get) == color, (extra, counts)
+
+
+def test_visibility_is_what_the_pixels_say():
+    """Take the subject away from a scene where it is covered in part: the pixels that change are its visible ink."""
+    rng = random.Random(0)
+    for seed in range(12):
+        key = rng.choice(["penguin", "cat", "sofa", "car"])
+        spec = SceneSpec(subject=key, extra="stone", environment="studio", layout_relation=rng.choice(["in_front", "behind"]))
+        image, elements = draw_scene(spec, seed, 192)
+        near, far = sorted(elements, key=lambda e: e.base)[::-1]
+        assert near.visible > 0.99 or near.base > 0.94
+        overlap = far.base - (near.base - near.height) > 0 and abs(far.x - near.x) < (far.width + near.width) / 2
+        assert far.visible < 1 if overlap and far.visible < 0.98 else far.visible <= 1
+        assert image.getextrema() != ((0, 0), (0, 0), (0, 0))
+
+
+def test_what_cannot_be_shown_is_refused_by_name():
+    generator = load("generators", "scene", size=48)
+    drawn, refused = (
+        generator.generate([Request("", SceneSpec(subject=s, extra="box", environment="park"), 0)])[0]
+        for s in ("muslim_woman", "nigerian_woman")
+    )
+    assert drawn.image is not None and drawn.refusal is None
+    assert refused.image is None and "nigerian_woman" in refused.refusal and "legal status" in refused.refusal
+    with pytest.raises(UnknownName, match="did you mean 'penguin'"):
+        draw_scene(SceneSpec(subject="pengin", extra="box", environment="park"), 0, 48)
+    with pytest.raises(UnknownName, match="backdrop"):
+        draw_scene(SceneSpec(subject="penguin", extra="box", environment="moon"), 0, 48)
+
+
+def test_the_geometric_filter_does_not_pretend_to_see_photographs():
+    check = load("image_filters", "geometric")
+    scene = SceneSpec(subject="penguin", extra="box", environment="park")
+    with pytest.raises(ConfigError, match="scenes only"):
+        check(Shown(b"", "A penguin.", scene, None))

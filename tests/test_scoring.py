@@ -1,0 +1,265 @@
+"""The scoring stage: right numbers, failures as states, and the same table whatever interrupted it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from protoscore.catalog import load, names
+from protoscore.errors import DatasetError, ImageError, UnknownName
+from protoscore.schema import Cell, Status
+from protoscore.scorers import Facts, Score, facts_of
+from protoscore.scoring import open_image, score_dataset
+from protoscore.tables import read_scores
+from tests.conftest import ROOT, cli
+
+
+class Probe:
+    """A metric of this test: brightness, with chosen misbehaviour, that counts its own calls."""
+
+    facts = Facts(question="How bright?", paper="none", licence="none")
+    name, revision, batch_size = "probe", "1", 7
+
+    def __init__(self, answer=None, higher: bool = True, name: str = "probe"):
+        self.parameters, self.calls, self.answer, self.name = {}, 0, answer, name
+        self.facts = self.facts.model_copy(update={"higher_is_better": higher})
+
+    def score(self, images, texts):
+        self.calls += len(texts)
+        if self.answer is not None:
+            return [self.answer] * len(texts)
+        return [Score(float(np.asarray(image).mean())) for image in images]
+
+
+def table(run: Path) -> list[dict]:
+    return pq.read_table(run / "scores.parquet").to_pylist()
+
+
+def with_images(dataset: Path, target: Path, change) -> Path:
+    """A copy of the test controls in which ``change(index, bytes)`` replaces the pictures of one cell."""
+    source = pq.read_table(dataset / "controls" / "test-00000.parquet")
+    rows = source.to_pylist()
+    for index, row in enumerate(rows):
+        row["non_correct_image"]["bytes"] = change(index, row["non_correct_image"]["bytes"])
+    (target / "controls").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows, source.schema), target / "controls" / "test-00000.parquet")
+    return target
+
+
+def test_every_cell_is_scored_once_and_rightly(dataset, tmp_path):
+    probe = Probe()
+    counts = score_dataset(str(dataset), [probe], tmp_path)
+    source = pq.read_table(dataset / "controls" / "test-00000.parquet").to_pylist()
+    assert counts.rows == counts.scored_now == probe.calls == 4 * len(source)
+    scores = {(row["id"], row["cell"]): row["score"] for row in table(tmp_path)}
+    for row in source:
+        for cell in Cell:
+            image = Image.open(io.BytesIO(row[f"{cell.value}_image"]["bytes"])).convert("RGB")
+            assert scores[f"{row['triplet']}-{row['rendition']}", cell.value] == pytest.approx(np.asarray(image).mean())
+    again = Probe()
+    assert score_dataset(str(dataset), [again], tmp_path).scored_now == again.calls == 0
+
+
+def test_direction_is_settled_in_the_table(dataset, tmp_path):
+    score_dataset(str(dataset), [Probe(name="up"), Probe(name="down", higher=False)], tmp_path, limit=5)
+    up, down = read_scores(tmp_path)
+    assert np.array_equal(up.scores, -down.scores)
+    assert up.quantities(resamples=100).incongruent.value == 1 - down.quantities(resamples=100).incongruent.value
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (Score(float("nan")), Status.INVALID),
+        (Score(float("inf")), Status.INVALID),
+        (Score(None), Status.INVALID),
+        (Score(None, Status.ABSTAINED, "unsure"), Status.ABSTAINED),
+        (Score(3.0, Status.REFUSED, "policy"), Status.REFUSED),
+    ],
+)
+def test_a_failed_measurement_is_a_state_and_never_a_number(dataset, tmp_path, answer, status):
+    counts = score_dataset(str(dataset), [Probe(answer)], tmp_path, limit=3)
+    rows = table(tmp_path)
+    assert counts.not_ok == len(rows) == 12
+    assert all(row["status"] == status.value and row["score"] is None for row in rows)
+    quantities = read_scores(tmp_path)[0].quantities(resamples=100)
+    assert quantities.incongruent.n == 0 and quantities.incongruent.left_out == 3
+
+
+def damaged(index: int, good: bytes) -> bytes:
+    """Eight kinds of damage in turn."""
+    huge = io.BytesIO()
+    Image.new("1", (9000, 9000)).save(huge, "PNG")
+    kinds = [
+        b"", b"not a picture", good[: len(good) // 2], good[:40], b"\x89PNG\r\n\x1a\n" + bytes(60),
+        b"<svg xmlns='x'><script>1</script></svg>", huge.getvalue(), good[:-30] + bytes(30),
+    ]  # fmt: skip
+    return kinds[index % len(kinds)]
+
+
+def test_damaged_pictures_end_in_a_named_state_and_the_run_goes_on(dataset, tmp_path):
+    broken = with_images(dataset, tmp_path / "broken", damaged)
+    score_dataset(str(broken), [Probe()], tmp_path / "run")
+    rows = table(tmp_path / "run")
+    hit = [row for row in rows if row["cell"] == "non_correct"]
+    for row in hit:
+        assert (row["status"] == "ok") == (row["score"] is not None) and (row["status"] == "ok" or row["reason"])
+    assert sum(row["status"] == "error" for row in hit) >= 0.7 * len(hit)
+    assert all(row["status"] == "ok" for row in rows if row["cell"] != "non_correct")
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "CMYK", "I;16"])
+def test_pictures_of_any_mode_become_rgb(mode):
+    buffer = io.BytesIO()
+    Image.new(mode, (5, 3)).save(buffer, "TIFF")
+    assert open_image(buffer.getvalue()).mode == "RGB"
+
+
+def test_exif_rotation_is_applied_and_bombs_are_refused():
+    buffer = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (8, 4)).save(buffer, "JPEG", exif=exif)
+    assert open_image(buffer.getvalue()).size == (4, 8)
+    with pytest.raises(ImageError, match="50 million"):
+        open_image(damaged(6, b""))
+
+
+def test_floors(dataset, tmp_path):
+    score_dataset(str(dataset), [load("scorers", "constant"), load("scorers", "random")], tmp_path)
+    constant, random_ = (t.quantities(resamples=200) for t in read_scores(tmp_path))
+    assert constant.incongruent.value == constant.congruent.value == 0 and constant.preference.value == 0.5
+    assert constant.incongruent.ties == constant.incongruent.n
+    assert random_.incongruent.low < 0.5 < random_.incongruent.high and random_.gap.low < 0 < random_.gap.high
+
+
+def test_scorers_state_their_facts_and_stay_light():
+    from importlib import import_module
+
+    for name in names("scorers"):
+        facts = facts_of(import_module(f"protoscore.scorers.{name}"))
+        assert facts.question.endswith("?") and facts.licence and facts.paper
+        assert facts.low is None or facts.low <= facts.high
+
+
+SCORE = "from protoscore.cli import main; main()"
+
+
+def score_command(dataset: Path, out: Path) -> list[str]:
+    options = ["score", str(dataset), "-s", "random", "-s", "tests.slow", "--out", str(out)]
+    # A real scorer would be as slow as this one; the floors are too fast to be killed halfway.
+    slow = (
+        "import time, protoscore.scorers.random as r, protoscore.catalog as c\n"
+        "class Slow(r.Random):\n"
+        "    name, batch_size = 'slow', 8\n"
+        "    def score(self, images, texts):\n"
+        "        time.sleep(0.05); return super().score(images, texts)\n"
+        "known = c.load\n"
+        "c.load = lambda kind, name, **o: Slow(seed=5) if name == 'tests.slow' else known(kind, name, **o)\n"
+    )
+    return [sys.executable, "-c", slow + SCORE, *options]
+
+
+def test_killed_at_random_moments_the_table_is_the_same_bit_for_bit(dataset, tmp_path):
+    subprocess.run(score_command(dataset, tmp_path / "calm"), cwd=ROOT, check=True, capture_output=True)
+    rng = random.Random(int(os.environ.get("PROTOSCORE_TEST_SEED", "3")))
+    stormy = tmp_path / "stormy"
+    for _ in range(6):
+        process = subprocess.Popen(
+            score_command(dataset, stormy), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(rng.uniform(0.6, 2.2))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run(score_command(dataset, stormy), cwd=ROOT, check=True, capture_output=True)
+    digests = {hashlib.sha256((d / "scores.parquet").read_bytes()).hexdigest() for d in (tmp_path / "calm", stormy)}
+    assert len(digests) == 1
+    assert (stormy / "manifest.json").read_bytes() == (tmp_path / "calm" / "manifest.json").read_bytes()
+
+
+def test_ctrl_c_says_how_to_go_on_and_keeps_what_is_done(dataset, tmp_path):
+    process = subprocess.Popen(
+        score_command(dataset, tmp_path), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    store = tmp_path / "results.sqlite"
+    deadline = time.monotonic() + 60
+    while not store.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 2 and "same command goes on" in error and "Traceback" not in error
+    assert not (tmp_path / "scores.parquet").exists()
+    subprocess.run(score_command(dataset, tmp_path), cwd=ROOT, check=True, capture_output=True)
+    assert len(table(tmp_path)) == 8 * pq.ParquetFile(dataset / "controls" / "test-00000.parquet").metadata.num_rows
+
+
+@pytest.mark.parametrize("command", ["triplets", "score"])
+def test_a_full_disk_is_one_line_and_nothing_half_written(dataset, tmp_path, command):
+    arguments = {
+        "triplets": ["triplets", "--out", str(tmp_path / "out")],
+        "score": ["score", str(dataset), "-s", "random", "--out", str(tmp_path / "out")],
+    }[command]
+    result = subprocess.run(
+        [sys.executable, "-c", SCORE, *arguments], cwd=ROOT, text=True, capture_output=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+    )  # fmt: skip
+    assert result.returncode == 2, result.stderr
+    line = result.stderr.strip().splitlines()[-1]
+    assert "disk is full" in line and "again" in line and "Traceback" not in result.stderr
+    assert not list((tmp_path / "out").rglob("*.parquet")) and not list((tmp_path / "out").rglob("*.part"))
+    assert cli(*arguments).returncode == 0, "the same command must go on once there is room"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["score", "{data}", "-s", "protscore", "--out", "{out}"], "did you mean 'protoscore'?"),
+        (["score", "{tmp}", "-s", "random", "--out", "{out}"], "no four-cell dataset"),
+        (["score", "nobody/nothing-here", "-s", "random", "--out", "{out}"], "neither a folder here nor a dataset"),
+        (["score", "{data}", "-s", "protoscore:{tmp}", "--out", "{out}"], "no ProtoScore checkpoint"),
+        (["score", "{data}", "-s", "random", "--out", "{out}", "--limit", "0"], "--limit"),
+        (["report", "{tmp}"], "not a protoscore folder"),
+        (["rate", "A bird.", "{tmp}/text.png"], "not a readable picture"),
+        (["rate", "A bird.", "{tmp}/none.png"], "No such file"),
+        (["triplets", "--out", "{out}", "--taxonomy", "{tmp}/bad.yaml"], "bad.yaml:2:"),
+        (["triplets", "--out", "{out}", "--animals", "-4"], "cannot be negative"),
+        (["images", "{tmp}", "--out", "{out}"], "not a protoscore folder"),
+        (["frobnicate"], "No such command"),
+    ],
+)
+def test_bad_input_is_one_line_exit_code_2_and_nothing_written(dataset, tmp_path, arguments, says):
+    (tmp_path / "text.png").write_text("no picture")
+    (tmp_path / "bad.yaml").write_text("knobs: {}\nunknown: 3\n")
+    places = {"data": str(dataset), "tmp": str(tmp_path), "out": str(tmp_path / "out")}
+    result = cli(*(a.format(**places) for a in arguments))
+    assert result.returncode == 2, result.stderr
+    lines = result.stderr.strip().splitlines()
+    assert says in lines[-1] and "Traceback" not in result.stderr
+    assert not list((tmp_path / "out").rglob("*.parquet")) if (tmp_path / "out").exists() else True
+
+
+def test_unknown_component_names_the_kind():
+    with pytest.raises(UnknownName, match="unknown generator 'scenes'; did you mean 'scene'"):
+        load("generators", "scenes")
+
+
+def test_a_damaged_parquet_file_is_named(tmp_path):
+    (tmp_path / "controls").mkdir()
+    (tmp_path / "controls" / "test-00000.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(DatasetError, match=r"test-00000\.parquet"):
+        score_dataset(str(tmp_path), [Probe()], tmp_path / "run")

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# make tiny-model: the shipped checkpoint, from nothing: base, evaluator, measurement, card.
+set -euo pipefail
+bin=$1
+runs=runs
+"$bin/python" training/train_tiny_base.py --recipe tiny_base --output_dir "$runs/tiny_base"
+"$bin/python" training/train_protoscore.py --recipe tiny_counterbalanced --output_dir "$runs/tiny_counterbalanced"
+"$bin/python" training/export_tiny.py "$runs/tiny_counterbalanced" protoscore/assets/protoscore-tiny
+"$bin/python" dataset_scripts/protobias/build.py --out "$runs/fresh_test" --triplets 1000 --renditions 1 --split test --drawable --seed 20261129
+"$bin/protoscore" score "$runs/fresh_test" -s constant -s random -s protoscore --out "$runs/tiny_results"
+"$bin/protoscore" report "$runs/tiny_results" --dataset "$runs/fresh_test" --resamples 10000
+cp "$runs/tiny_results/report.json" model_cards/protoscore-tiny.results.json
+"$bin/python" model_cards/write_tiny_card.py model_cards/protoscore-tiny.results.json protoscore/assets/protoscore-tiny

@@ -1,0 +1,41 @@
+"""Scenes for training: triplets of the train split, and pictures drawn when a row is read."""
+
+from __future__ import annotations
+
+import random
+
+from PIL import Image
+
+from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
+from protoscore.image_filters.geometric import assess
+from protoscore.scenes.draw import draw_scene
+from protoscore.scenes.sprites import manifest
+from protoscore.schema import SceneSpec, Triplet, derive_seed
+from protoscore.writers.template import write
+
+SHARES = {"animals": 0.34, "objects": 0.42, "demography": 0.24}  # objects have five knobs and three kinds of ground
+SIZES = (96, 128, 192)  # px; scenes are drawn at several sizes, since users' pictures come in any
+ROUND = 30_000  # triplets written at once; texts repeat after that many, pictures never do
+
+
+def scene_triplets(count: int, seed: int) -> list[Triplet]:
+    """``count`` drawable triplets of the train split, shuffled; the same arguments give the same list."""
+    triplets: list[Triplet] = []
+    while len(triplets) < count:
+        wanted = min(ROUND, count - len(triplets))
+        counts = {domain: round(wanted * share) + 1 for domain, share in SHARES.items()}
+        round_seed = derive_seed(seed, len(triplets))
+        triplets += write(load_taxonomy(), counts, round_seed, split="train", refuses=manifest().refused.get)
+    random.Random(seed).shuffle(triplets)
+    return triplets[:count]
+
+
+def draw_kept(spec_json: str, seed: int) -> Image.Image:
+    """A scene that the geometric filter keeps; ``seed`` decides its size and everything that the spec leaves open."""
+    spec = SceneSpec.model_validate_json(spec_json)
+    size = SIZES[derive_seed(seed, "size") % len(SIZES)]
+    for attempt in range(20):
+        image, elements = draw_scene(spec, derive_seed(seed, attempt), size)
+        if assess(spec, elements).score >= 8:
+            break
+    return image
