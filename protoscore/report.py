@@ -64,8 +64,7 @@ def make_report(run: Path, dataset: str | None = None, out: Path | None = None, 
     results = {table.scorer: _by_group(table, resamples) for table in tables}
     _print(results, manifest)
     pictures = _pictures(dataset, manifest, tables) if dataset else {}
-    numbers = {"run": manifest_hash(run), "resamples": resamples, "scorers": results}
-    write_text(run / "report.json", json.dumps(numbers, default=lambda e: e._asdict(), indent=1) + "\n")
+    write_text(run / "report.json", _numbers(run, results, len(np.unique(tables[0].triplets)), resamples))
     timing = run / "timing.json"
     page = _environment().get_template("report.html.jinja").render(
         results=results, quantities=QUANTITIES, manifest=manifest, version=protoscore.__version__, pictures=pictures,
@@ -76,6 +75,16 @@ def make_report(run: Path, dataset: str | None = None, out: Path | None = None, 
     path = out or run / "report.html"
     write_text(path, page)
     return path
+
+
+def _numbers(run: Path, results: dict[str, dict[str, FiveQuantities]], triplets: int, resamples: int) -> str:
+    """The whole table as JSON: scorer -> group -> quantity -> value, low, high, n, left_out, ties."""
+    scorers = {
+        name: {group: {q: e._asdict() for q, e in five._asdict().items()} for group, five in groups.items()}
+        for name, groups in results.items()
+    }
+    body = {"run": manifest_hash(run), "triplets": triplets, "resamples": resamples, "scorers": scorers}
+    return json.dumps(body, indent=1) + "\n"
 
 
 def _by_group(table: CellTable, resamples: int) -> dict[str, FiveQuantities]:

@@ -119,7 +119,7 @@ def test_other_parameters_do_not_overwrite_a_build(dataset, tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("option", [["--taxonomy", "pyproject.toml"], ["--triplets", "99999999"]])
+@pytest.mark.parametrize("option", [["--taxonomy", "pyproject.toml"], ["--triplets", "0"], ["--size", "none"]])
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, option):
     result = run("dataset_scripts/protobias/build.py", "--out", str(tmp_path / "d"), *option)
     assert result.returncode == 2 and "Traceback" not in result.stderr

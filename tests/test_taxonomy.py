@@ -10,6 +10,7 @@ import pytest
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy, with_article
 from protoscore.errors import ConfigError
 from protoscore.scenes.sprites import aspect, backdrop, manifest
+from protoscore.writers.template import write
 
 TAXONOMY = load_taxonomy()
 TEXT = Path(str(files("protoscore.benchmarks.protobias") / "taxonomy.yaml")).read_text()
@@ -100,3 +101,12 @@ def test_missing_or_binary_file_is_one_line(tmp_path):
 )
 def test_articles_follow_the_sound(noun, article):
     assert with_article(noun) == f"{article} {noun}"
+
+
+def test_an_exhausted_taxonomy_says_how_many_there_are():
+    only = {"penguin", "robin"}
+    triplets = write(TAXONOMY, {"animals": 10**9}, refuses=lambda subject: None if subject in only else "not now")
+    seen = []
+    with pytest.raises(ConfigError, match=r"yields only \d+ distinct animals triplets"):
+        seen.extend(triplets)
+    assert 1000 < len({(t.text, t.adversarial) for t in seen}) == len(seen)

@@ -10,4 +10,4 @@ runs=runs
 "$bin/protoscore" score "$runs/fresh_test" -s constant -s random -s protoscore --out "$runs/tiny_results"
 "$bin/protoscore" report "$runs/tiny_results" --dataset "$runs/fresh_test" --resamples 10000
 cp "$runs/tiny_results/report.json" model_cards/protoscore-tiny.results.json
-"$bin/python" model_cards/write_tiny_card.py model_cards/protoscore-tiny.results.json protoscore/assets/protoscore-tiny
+"$bin/python" model_cards/write_card.py model_cards/protoscore-tiny.md.jinja model_cards/protoscore-tiny.results.json protoscore/assets/protoscore-tiny

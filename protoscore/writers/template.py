@@ -9,6 +9,7 @@ from protoscore.benchmarks.protobias.taxonomy import Contrast, Taxonomy, extra_n
 from protoscore.errors import ConfigError
 from protoscore.schema import NUMBERS, Domain, Knob, Triplet, content_id
 
+PATIENCE = 10_000  # draws in a row without a new triplet after which the taxonomy counts as exhausted
 TEST_SHARE = 4  # one key in four belongs to the test split
 
 RELATION_WORDS = {"left": "to the left of", "right": "to the right of", "in_front": "in front of", "behind": "behind"}
@@ -34,20 +35,21 @@ def write(
         rng = random.Random(f"{seed}-{domain}")
         contrasts = [c for c in taxonomy.contrasts(domain) if not (refuses(c.non_subject) or refuses(c.proto_subject))]
         seen: set[tuple[str, str, str]] = set()
-        made = misses = 0
-        while made < wanted:
-            if (made + misses) % len(contrasts) == 0:
+        made = drawn = misses = 0
+        while made < wanted and contrasts:
+            if drawn % len(contrasts) == 0:
                 rng.shuffle(contrasts)
-            triplet = _draw(taxonomy, contrasts[(made + misses) % len(contrasts)], rng)
+            triplet = _draw(taxonomy, contrasts[drawn % len(contrasts)], rng)
+            drawn += 1
             key = (triplet.text, triplet.correct, triplet.adversarial)
             if key in seen or (split and triplet.split != split):
                 misses += 1
-                if misses > 50 * wanted + 10_000:
+                if misses == PATIENCE:
                     side = f"{split} " if split else ""
                     raise ConfigError(f"the taxonomy yields only {made} distinct {side}{domain} triplets; ask for fewer")
                 continue
             seen.add(key)
-            made += 1
+            made, misses = made + 1, 0
             yield triplet
 
 
@@ -63,14 +65,12 @@ def split_of(hypernym: str, attr_token: str | None, environment: str, extra: str
 
 def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random) -> Triplet:
     """One random triplet of a contrast: knob, then extra, environment, unordered value pair, and its orientation."""
-    knobs = getattr(taxonomy.domains, contrast.domain).knobs
-    knob: Knob = rng.choice(knobs)
-    while True:
-        name, environment = rng.choice(contrast.extras), rng.choice(contrast.environments)
-        extra = taxonomy.extra(contrast.domain, name)
-        pairs = taxonomy.value_pairs(knob, extra)
-        if pairs and (not extra.environments or environment in extra.environments):
-            break
+    knob: Knob = rng.choice(getattr(taxonomy.domains, contrast.domain).knobs)
+    places = taxonomy.places(contrast, knob)
+    if not places:
+        raise ConfigError(f"{contrast.domain}/{contrast.subcategory}: no extra element in any environment allows the knob {knob!r}")
+    name, environment = rng.choice(places)
+    pairs = taxonomy.value_pairs(knob, taxonomy.extra(contrast.domain, name))
     # An unordered pair and a coin: each value is stated as often as it is shown wrongly, so no value gives the answer away.
     value, violation = rng.choice(pairs) if rng.random() < 0.5 else rng.choice(pairs)[::-1]
     frame = rng.choice(taxonomy.sentences[knob])

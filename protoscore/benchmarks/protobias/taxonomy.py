@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from protoscore.schema import Domain, Knob, Pole
 from protoscore.typed_yaml import Strict, load_yaml
@@ -109,6 +109,7 @@ class Taxonomy(Strict):
     environments: dict[str, str]
     habitats: dict[str, list[str]] = {}
     sentences: dict[Knob, list[str]]
+    _places: dict[tuple[Contrast, Knob], list[tuple[str, str]]] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _names_exist(self) -> Taxonomy:
@@ -141,6 +142,20 @@ class Taxonomy(Strict):
         values = [v for v in spec.values if v in extra.colors] if knob == "color_tone" else spec.values
         step = spec.max_step or len(values)
         return [(a, b) for i, a in enumerate(values) for j, b in enumerate(values) if i < j <= i + step]
+
+    def places(self, contrast: Contrast, knob: Knob) -> list[tuple[str, str]]:
+        """Every (extra element, environment) in which ``knob`` can be turned for ``contrast``."""
+        key = (contrast, knob)
+        if key not in self._places:
+            extras = {name: self.extra(contrast.domain, name) for name in contrast.extras}
+            self._places[key] = [
+                (name, environment)
+                for name, extra in extras.items()
+                if self.value_pairs(knob, extra)
+                for environment in contrast.environments
+                if not extra.environments or environment in extra.environments
+            ]
+        return self._places[key]
 
     def contrasts(self, domain: Domain) -> Iterator[Contrast]:
         """Every contrast of a domain, in file order."""

@@ -1,0 +1,49 @@
+"""Fill a model card from a results file: ``python model_cards/write_card.py TEMPLATE RESULTS MODEL_FOLDER``.
+
+Every number of a card comes from the results file that is named in it; a field without a value is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+import protoscore
+from protoscore.errors import ConfigError
+from protoscore.folder import write_text
+from protoscore.schema import DOMAINS, KNOBS
+
+
+def estimate(values: dict) -> str:
+    """``0.985 [0.978, 0.991]``."""
+    return f"{values['value']:.3f} [{values['low']:.3f}, {values['high']:.3f}]"
+
+
+def write_card(template: Path, results: Path, folder: Path, scorer: str = "protoscore") -> None:
+    """Write ``folder/README.md``.
+
+    Raises:
+        ConfigError: the results hold no such scorer.
+    """
+    report = json.loads(results.read_text(encoding="utf-8"))
+    if scorer not in report["scorers"]:
+        raise ConfigError(f"{results} has no results of {scorer!r}; it has {', '.join(report['scorers'])}")
+    groups = report["scorers"][scorer]
+    environment = Environment(
+        loader=FileSystemLoader(template.parent), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
+    )
+    environment.filters["estimate"] = estimate
+    weights = sum(path.stat().st_size for path in folder.iterdir() if path.name != "README.md")
+    card = environment.get_template(template.name).render(
+        groups=groups, domains=[d for d in DOMAINS if d in groups], knobs=[k for k in KNOBS if k in groups],
+        triplets=report["triplets"], resamples=report["resamples"], megabytes=f"{weights / 1e6:.1f}",
+        results=results.name, version=protoscore.__version__,
+    )  # fmt: skip
+    write_text(folder / "README.md", card)
+
+
+if __name__ == "__main__":
+    write_card(*map(Path, sys.argv[1:4]))
