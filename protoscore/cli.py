@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from protoscore import __version__
 from protoscore.errors import ConfigError, ImageError, ProtoscoreError
+
+if TYPE_CHECKING:
+    from protoscore.schema import Domain
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -40,7 +43,7 @@ def triplets(
     if min(animals, demography, objects) < 0:
         raise ConfigError("a number of triplets cannot be negative; give 0 to leave a domain out")
     loaded = load_taxonomy(taxonomy)
-    counts = {"animals": animals, "demography": demography, "objects": objects}
+    counts: dict[Domain, int] = {"animals": animals, "demography": demography, "objects": objects}
     written = require_valid(write(loaded, counts, seed), loaded)
     text = taxonomy.read_text(encoding="utf-8") if taxonomy else "packaged"
     count = write_triplets(out, written, {"counts": counts, "seed": seed, "taxonomy": text})
@@ -169,13 +172,14 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 def main() -> None:
     """Run the CLI: a user's error is one line and exit code 2; Ctrl-C says how to go on."""
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)
+        if code == 130:  # how typer hands over Ctrl-C
+            raise KeyboardInterrupt
+        raise SystemExit(code or 0)
     except ProtoscoreError as error:
         _stop(str(error))
     except (typer.Abort, KeyboardInterrupt):
         _stop("stopped; what is finished is kept, and the same command goes on from here")
-    except typer.Exit as exit_:
-        raise SystemExit(exit_.exit_code) from None
     except Exception as error:
         if type(error).__module__.startswith(("click", "typer")):  # wrong usage: typer's own one-line message
             _stop(f"{error.format_message()}; see: protoscore --help")  # type: ignore[attr-defined]

@@ -31,9 +31,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        with open(temporary, "rb+") as handle:
+        with temporary.open("rb+") as handle:
             os.fsync(handle.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise ProtoscoreError(

@@ -107,7 +107,7 @@ class Triplet(Strict):
         """The structured scene of ``cell``."""
         value = self.value if cell.is_correct else self.violation
         subject = self.non_subject if cell.subject == "non" else self.proto_subject
-        knob = {"count": NUMBERS[value]} if self.knob == "count" else {self.knob: value}
+        knob: dict[str, Any] = {self.knob: NUMBERS[value] if self.knob == "count" else value}
         return SceneSpec(subject=subject, extra=self.extra, environment=self.environment, **knob)
 
 

@@ -49,6 +49,7 @@ class Store:
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
+            _refuse_full_disk(error)
             raise DatasetError(f"{path} cannot be used as a result store ({error}); choose another --out") from error
 
     def known(self, keys: Iterable[str]) -> dict[str, Result]:
@@ -82,9 +83,14 @@ class Store:
         except sqlite3.OperationalError as error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            if "full" in str(error) or "disk I/O" in str(error):
-                raise ProtoscoreError(f"the disk is full ({error}); free some space and run the same command again") from error
+            _refuse_full_disk(error)
             raise
 
     def close(self) -> None:
         self._db.close()
+
+
+def _refuse_full_disk(error: Exception) -> None:
+    """SQLite tells a full disk in two ways, depending on which write hit the limit."""
+    if "full" in str(error) or "disk I/O" in str(error):
+        raise ProtoscoreError(f"the disk is full ({error}); free some space and run the same command again") from error

@@ -44,7 +44,7 @@ def load_yaml(path: str | Path, model: type[Model]) -> Model:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}); give the path of a YAML file") from error
     try:
-        data = yaml.load(text, Loader=_UniqueKeyLoader)  # a SafeLoader: no Python objects are built
+        data = yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - it is a SafeLoader
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)

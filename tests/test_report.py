@@ -76,7 +76,7 @@ def test_the_page_shows_the_numbers_of_the_json_and_needs_nothing_else(run_folde
     for groups in numbers["scorers"].values():
         for group in groups.values():
             e = group["incongruent"]
-            assert f"{e['value']:.3f}</span> <span class=\"interval\">[{e['low']:.3f}, {e['high']:.3f}]" in page
+            assert f'{e["value"]:.3f}</span> <span class="interval">[{e["low"]:.3f}, {e["high"]:.3f}]' in page
     assert set(re.findall(r'(?:src|href)="([^"]{0,12})', page)) == {"data:image/we"[:12]}
     assert "<script" not in page and "@import" not in page and "http" not in re.sub(r"data:[^\"]+", "", page)
     assert "not photographs" in page
@@ -103,7 +103,7 @@ def test_mistakes_are_mistakes_and_the_worst_come_first(run_folder):
     assert found and [m.margin for m in found] == sorted(m.margin for m in found)
     for mistake in found:
         row = table.scores[list(table.ids).index(mistake.id)]
-        cells = [c for c in Cell]
+        cells = list(Cell)
         assert row[cells.index(mistake.right)] < row[cells.index(mistake.wrong)]
         assert mistake.right.is_correct and not mistake.wrong.is_correct
     page = (run_folder / "report.html").read_text()

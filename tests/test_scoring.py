@@ -167,7 +167,7 @@ def score_command(dataset: Path, out: Path) -> list[str]:
         "class Slow(r.Random):\n"
         "    name, batch_size = 'slow', 8\n"
         "    def score(self, images, texts):\n"
-        "        time.sleep(0.05); return super().score(images, texts)\n"
+        "        time.sleep(0.1); return super().score(images, texts)\n"
         "known = c.load\n"
         "c.load = lambda kind, name, **o: Slow(seed=5) if name == 'tests.slow' else known(kind, name, **o)\n"
     )
@@ -182,7 +182,7 @@ def test_killed_at_random_moments_the_table_is_the_same_bit_for_bit(dataset, tmp
         process = subprocess.Popen(
             score_command(dataset, stormy), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        time.sleep(rng.uniform(0.6, 2.2))
+        time.sleep(rng.uniform(0.6, 3.2))
         process.send_signal(signal.SIGKILL)
         process.wait()
     subprocess.run(score_command(dataset, stormy), cwd=ROOT, check=True, capture_output=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from protoscore.benchmarks.protobias.taxonomy import Contrast, Taxonomy, extra_noun, with_article
 from protoscore.errors import ConfigError
@@ -68,7 +69,9 @@ def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random) -> Triplet
     knob: Knob = rng.choice(getattr(taxonomy.domains, contrast.domain).knobs)
     places = taxonomy.places(contrast, knob)
     if not places:
-        raise ConfigError(f"{contrast.domain}/{contrast.subcategory}: no extra element in any environment allows the knob {knob!r}")
+        raise ConfigError(
+            f"{contrast.domain}/{contrast.subcategory}: no extra element in any environment allows the knob {knob!r}"
+        )
     name, environment = rng.choice(places)
     pairs = taxonomy.value_pairs(knob, taxonomy.extra(contrast.domain, name))
     # An unordered pair and a coin: each value is stated as often as it is shown wrongly, so no value gives the answer away.
@@ -78,7 +81,7 @@ def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random) -> Triplet
     def sentence(subject: str, shown: str) -> str:
         return _fill(frame, taxonomy, contrast, subject, name, environment, knob, shown)
 
-    sentences = {
+    fields: dict[str, Any] = {
         "text": sentence(contrast.hypernym, value),
         "correct": sentence(contrast.non_phrase, value),
         "adversarial": sentence(contrast.proto_phrase, violation),
@@ -86,9 +89,9 @@ def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random) -> Triplet
         "non_violated": sentence(contrast.non_phrase, violation),
     }
     return Triplet.model_construct(
-        id=content_id(*sentences.values()),
+        id=content_id(*fields.values()),
         **{field: getattr(contrast, field) for field in _CONTRAST_FIELDS},
-        knob=knob, value=value, violation=violation, extra=name, environment=environment, **sentences,
+        knob=knob, value=value, violation=violation, extra=name, environment=environment, **fields,
         writer="template", split=split_of(contrast.hypernym, contrast.attr_token, environment, name, knob),
     )  # fmt: skip
 

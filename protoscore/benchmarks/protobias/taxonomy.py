@@ -211,7 +211,7 @@ def noun_of(key: str) -> str:
 
 def with_article(noun: str) -> str:
     """``ostrich`` -> ``an ostrich``, by sound: an honest person, but a unicycle."""
-    vowel = noun[0].lower() in "aeiou" and not noun.startswith("uni") or noun.startswith("hon")
+    vowel = (noun[0].lower() in "aeiou" and not noun.startswith("uni")) or noun.startswith("hon")
     return f"{'an' if vowel else 'a'} {noun}"
 
 
