@@ -53,7 +53,7 @@ def rows(source: str, split: str = "test", images: bool = True) -> Iterator[dict
         found = parts(folder / "controls", f"{split}-*.parquet")
         if not found:
             raise DatasetError(
-                f"{source} is no four-cell dataset (no controls/{split}-*.parquet); make one: dataset_scripts/protobias/build.py"
+                f"{source} is no four-cell dataset: no controls/{split}-*.parquet; make one with dataset_scripts/protobias/build.py"
             )
         yield from read_rows(found, columns, batch=16)
     else:

@@ -35,8 +35,8 @@ def reading(q: FiveQuantities) -> Reading:
         return Reading(
             "anti-prototype shortcut", "bad",
             f"It follows the subject and not the text: whatever the text says, the less typical subject tends to win "
-            f"(the typical one wins {q.preference.value:.0%} of the time). So its {q.incongruent.value:.3f} on the paper's pairs is not "
-            f"understanding: turned round it gets {q.congruent.value:.3f}, and with one subject in both pictures "
+            f"(the typical one wins {q.preference.value:.0%} of the time). So its {q.incongruent.value:.3f} on the "
+            f"paper's pairs is not understanding: turned round it gets {q.congruent.value:.3f}, and with one subject in both pictures "
             f"{q.sensitivity.value:.3f}, where guessing gets 0.5.",
         )  # fmt: skip
     if q.gap.low > NOTABLE:
@@ -53,6 +53,6 @@ def reading(q: FiveQuantities) -> Reading:
         )  # fmt: skip
     return Reading(
         "reads in part", "neutral",
-        f"It tells right from wrong {q.sensitivity.value:.3f} of the time on one subject, and no clear preference for typical or "
-        f"untypical subjects shows (gap {q.gap.value:+.3f}).",
+        f"It tells right from wrong {q.sensitivity.value:.3f} of the time on one subject, and no clear preference for "
+        f"typical or untypical subjects shows (gap {q.gap.value:+.3f}).",
     )  # fmt: skip
