@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from protoscore.errors import DatasetError
-from protoscore.folder import parts, read_manifest, read_rows
+from protoscore.folder import MANIFEST, parts, read_manifest, read_rows
 from protoscore.schema import Cell
 
 _TEXT = ("triplet", "rendition", "domain", "knob", "text")
@@ -53,7 +53,7 @@ def rows(source: str, split: str = "test", images: bool = True) -> Iterator[dict
         found = parts(folder / "controls", f"{split}-*.parquet")
         if not found:
             raise DatasetError(
-                f"{source} is no four-cell dataset: no controls/{split}-*.parquet; make one with dataset_scripts/protobias/build.py"
+                f"{source} is no four-cell dataset: no controls/{split}-*.parquet; dataset_scripts/protobias/build.py makes one"
             )
         yield from read_rows(found, columns, batch=16)
     else:
@@ -78,6 +78,6 @@ def _hub_rows(source: str, split: str, columns: list[str]) -> Iterator[dict[str,
 def is_scenes(source: str) -> bool | None:
     """Whether the pictures are drawn scenes; None when the dataset does not say (a Hub id, a hand-made folder)."""
     folder = Path(source)
-    if not (folder / "manifest.json").is_file():
+    if not (folder / MANIFEST).is_file():
         return None
     return not read_manifest(folder).get("photographic", False)

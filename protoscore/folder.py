@@ -21,19 +21,14 @@ MANIFEST = "manifest.json"
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary path that becomes ``path`` when the block ends well, and vanishes when it does not.
+def plain_disk_errors(path: Path) -> Iterator[None]:
+    """Say in one line that the disk is full, or that ``path`` cannot be written.
 
     Raises:
-        ProtoscoreError: the disk is full or the place cannot be written to.
+        ProtoscoreError: instead of the OSError.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        with temporary.open("rb+") as handle:
-            os.fsync(handle.fileno())
-        temporary.replace(path)
+        yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise ProtoscoreError(
@@ -42,8 +37,25 @@ def whole_file(path: Path) -> Iterator[Path]:
         if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST):
             raise ProtoscoreError(f"{path} cannot be written ({error.strerror}); choose another folder with --out") from error
         raise
-    finally:
-        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary path that becomes ``path`` when the block ends well, and vanishes when it does not.
+
+    Raises:
+        ProtoscoreError: the disk is full or the place cannot be written to.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with plain_disk_errors(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            with temporary.open("rb+") as handle:
+                os.fsync(handle.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -89,7 +89,13 @@ def _row(triplet: Triplet, rendition: int, cell: Cell, picture: Picture, refusal
     row = {"triplet": triplet.id, "rendition": rendition, "cell": cell.value, "reason": refusal or "", "geometry": None}
     if refusal or picture.image is None:
         return row | {"status": Status.REFUSED.value, "image": None}
-    buffer = io.BytesIO()
-    picture.image.save(buffer, "PNG", compress_level=4)
     geometry = json.dumps([list(element) for element in picture.geometry]) if picture.geometry else None
-    return row | {"status": Status.OK.value, "image": buffer.getvalue(), "geometry": geometry}
+    return row | {"status": Status.OK.value, "image": draw_png(picture), "geometry": geometry}
+
+
+def draw_png(picture: Picture) -> bytes:
+    """A picture as PNG. Level 1: level 6 makes flat scenes 7 % smaller and takes half as long again."""
+    assert picture.image is not None
+    buffer = io.BytesIO()
+    picture.image.save(buffer, "PNG", compress_level=1)
+    return buffer.getvalue()

@@ -36,8 +36,8 @@ def reading(q: FiveQuantities) -> Reading:
             "anti-prototype shortcut", "bad",
             f"It follows the subject and not the text: whatever the text says, the less typical subject tends to win "
             f"(the typical one wins {q.preference.value:.0%} of the time). So its {q.incongruent.value:.3f} on the "
-            f"paper's pairs is not understanding: turned round it gets {q.congruent.value:.3f}, and with one subject in both pictures "
-            f"{q.sensitivity.value:.3f}, where guessing gets 0.5.",
+            f"paper's pairs is not understanding: turned round it gets {q.congruent.value:.3f}, and with one subject in "
+            f"both pictures {q.sensitivity.value:.3f}, where guessing gets 0.5.",
         )  # fmt: skip
     if q.gap.low > NOTABLE:
         return Reading(

@@ -124,22 +124,15 @@ def derive_seed(*parts: object) -> int:
     return int(content_id(*parts, length=16), 16) >> 1
 
 
-TRIPLET_COLUMNS: tuple[str, ...] = tuple(Triplet.model_fields)
-
-
-def features(kind: Literal["triplets", "pairs", "controls", "scores"]) -> datasets.Features:
+def features(kind: Literal["triplets", "pairs", "controls"]) -> datasets.Features:
     """The column types of a published table.
 
     ``triplets``: one row a triplet, text only. ``pairs``: plus ``correct_image`` and ``adversarial_image`` (the paper's
-    two). ``controls``: plus the images of all four cells, named by cell. ``scores``: one row an (image, text, scorer).
+    two). ``controls``: plus the images of all four cells, named by cell.
     """
     from datasets import Features, Image, Value
 
-    if kind == "scores":
-        strings = ("id", "triplet", "cell", "domain", "knob", "scorer", "status", "reason")
-        columns: dict[str, Any] = {name: Value("string") for name in strings}
-        return Features(columns | {"score": Value("float64"), "truncated": Value("bool")})
-    columns = {name: Value("string") for name in TRIPLET_COLUMNS}
+    columns: dict[str, Any] = {name: Value("string") for name in Triplet.model_fields}
     if kind == "triplets":
         return Features(columns)
     columns |= {"triplet": Value("string"), "rendition": Value("int32"), "generator": Value("string")}

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from protoscore.cells import Item, is_scenes, items
 from protoscore.errors import ImageError, ProtoscoreError
-from protoscore.folder import write_manifest, write_table, write_text
+from protoscore.folder import MANIFEST, write_manifest, write_table, write_text
 from protoscore.schema import Status
 from protoscore.scorers import Score, Scorer
 from protoscore.store import Result, Store, result_key
@@ -71,7 +71,8 @@ def score_dataset(source: str, scorers: list[Scorer], out: Path, split: str = "t
     table = pa.concat_tables(tables).combine_chunks()
     write_table(out / "scores.parquet", table)
     parameters = {"source": source, "split": split, "limit": limit, "scorers": [_describe(s) for s in scorers]}
-    write_manifest(out, "score", parameters, scenes=is_scenes(source), rows=table.num_rows)
+    parent = Path(source) if (Path(source) / MANIFEST).is_file() else None
+    write_manifest(out, "score", parameters, parent, scenes=is_scenes(source), rows=table.num_rows)
     write_text(out / "timing.json", json.dumps({"scoring_seconds": seconds}, indent=2) + "\n")
     not_ok = table.num_rows - pc.sum(pc.equal(table["status"], Status.OK.value)).as_py()
     return Counts(table.num_rows, scored_now, not_ok)

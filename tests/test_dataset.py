@@ -124,3 +124,20 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, option):
     result = run("dataset_scripts/protobias/build.py", "--out", str(tmp_path / "d"), *option)
     assert result.returncode == 2 and "Traceback" not in result.stderr
     assert not (tmp_path / "d").exists()
+
+
+def test_a_folder_of_somebody_elses_is_never_touched(dataset, tmp_path):
+    out = tmp_path / "dataset"
+    shutil.copytree(dataset.with_name("dataset.work"), tmp_path / "dataset.work")
+    out.mkdir()
+    (out / "thesis.txt").write_text("three years of work")
+    result = run(*BUILD, "--out", str(out))
+    assert result.returncode == 2 and "holds something else" in result.stderr
+    assert tree(out) == {"thesis.txt": b"three years of work"} and not (tmp_path / "dataset.draft").exists()
+
+
+def test_the_training_quota_cuts_all_domains_alike(tmp_path):
+    arguments = ["--triplets", "150", "--renditions", "1", "--size", "32", "--drawable", "--train-pairs", "60"]
+    assert run(BUILD[0], *arguments, "--out", str(tmp_path / "d")).returncode == 0
+    counts = Counter(pq.read_table(tmp_path / "d" / "pairs" / "train-00000.parquet", columns=["domain"])["domain"].to_pylist())
+    assert sum(counts.values()) == 60 and min(counts.values()) >= 8 and len(counts) == 3

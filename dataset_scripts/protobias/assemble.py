@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from card import write_card
 from datasets import Features, Image, Value
 
-from protoscore.folder import manifest_hash, parts, read_manifest, read_rows, whole_file, write_manifest
+from protoscore.errors import DatasetError
+from protoscore.folder import MANIFEST, manifest_hash, parts, plain_disk_errors, read_manifest, read_rows, write_manifest
 from protoscore.images import read_triplets
 from protoscore.schema import DOMAINS, Cell, Status, Triplet, content_id, features
 
@@ -27,7 +28,22 @@ def assemble(work: Path, out: Path, train_pairs: int) -> dict[str, int]:
     """Write configs ``triplets``, ``pairs``, ``controls``, ``human`` and ``rejected`` to ``out``; return rows by file.
 
     Everything is written beside ``out`` first and moved there at the end, so a half-made dataset is never seen.
+
+    Raises:
+        DatasetError: ``out`` exists and holds something else; it is left as it is.
     """
+    with plain_disk_errors(out):
+        draft, rows = _draft(work, out, train_pairs)
+        if not out.exists():
+            draft.rename(out)
+        elif not (out / MANIFEST).is_file() or manifest_hash(out) != manifest_hash(draft):
+            shutil.rmtree(draft)
+            raise DatasetError(f"{out} exists and holds something else; choose another --out, or delete that folder")
+        shutil.rmtree(draft, ignore_errors=True)
+    return rows
+
+
+def _draft(work: Path, out: Path, train_pairs: int) -> tuple[Path, dict[str, int]]:
     draft = out.with_name(out.name + ".draft")
     shutil.rmtree(draft, ignore_errors=True)
     triplets = {t.id: t for t in read_triplets(work / "triplets")}
@@ -48,12 +64,7 @@ def assemble(work: Path, out: Path, train_pairs: int) -> dict[str, int]:
     }  # fmt: skip
     write_manifest(draft, "dataset", {"train_pairs": train_pairs}, parent=work / "filter", **facts)
     write_card(draft, read_manifest(draft), list(triplets.values()))
-    if out.is_dir() and manifest_hash(out) == manifest_hash(draft):
-        shutil.rmtree(draft)
-        return rows
-    shutil.rmtree(out, ignore_errors=True)
-    draft.rename(out)
-    return rows
+    return draft, rows
 
 
 def _groups(images: Path, verdicts: Path) -> Iterator[list[dict[str, Any]]]:
@@ -122,7 +133,10 @@ class _Writers:
     """Open Parquet files by config and split. Rows go out in groups of at most 200, so that memory stays flat."""
 
     def __init__(self, root: Path):
-        self._root, self._rows, self._open, self.counts = root, {}, {}, Counter()
+        self._root = root
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+        self._open: dict[str, pq.ParquetWriter] = {}
+        self.counts: Counter[str] = Counter()
 
     def add(self, config: str, split: str, row: dict[str, Any]) -> None:
         key = f"{config}/{split}"
@@ -140,20 +154,16 @@ class _Writers:
             self._close(key)
             path = self._root / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            stack = whole_file(path)
-            target = stack.__enter__()
             options = {"compression": "snappy", "use_content_defined_chunking": True, "write_page_index": True}
-            self._open[name] = (stack, pq.ParquetWriter(target, schema, **options))
+            self._open[name] = pq.ParquetWriter(path, schema, **options)
         columns = schema.names
         rows = [{column: row.get(column) for column in columns} for row in self._rows[key]]
-        self._open[name][1].write_table(pa.Table.from_pylist(rows, schema))
+        self._open[name].write_table(pa.Table.from_pylist(rows, schema))
         self._rows[key] = []
 
     def _close(self, prefix: str) -> None:
         for name in [n for n in self._open if n.startswith(prefix)]:
-            stack, writer = self._open.pop(name)
-            writer.close()
-            stack.__exit__(None, None, None)
+            self._open.pop(name).close()
 
     def close(self) -> dict[str, int]:
         for key in [key for key, rows in self._rows.items() if rows]:

@@ -7,6 +7,7 @@ command goes on. The folder can be uploaded as it is; ``load_dataset(FOLDER, "pa
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 from pathlib import Path
 
@@ -62,8 +63,9 @@ def build(options: argparse.Namespace) -> None:
     }  # fmt: skip
     if not (work / "triplets" / "manifest.json").is_file():
         keep = generator.refuses if options.drawable else lambda subject: None
-        triplets = write(taxonomy, counts, options.seed, options.split, refuses=keep)
-        write_triplets(work / "triplets", require_valid(triplets, taxonomy), parameters)
+        triplets = list(require_valid(write(taxonomy, counts, options.seed, options.split, refuses=keep), taxonomy))
+        random.Random(options.seed).shuffle(triplets)  # so that what the training quota cuts off is no domain's alone
+        write_triplets(work / "triplets", triplets, parameters)
     drawn = render(work / "triplets", work / "images", generator, renditions=options.renditions, seed=options.seed)
     checked = filter_images(work / "triplets", work / "images", work / "filter")
     rows = assemble(work, options.out, train_pairs=options.train_pairs)
