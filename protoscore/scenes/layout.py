@@ -69,15 +69,18 @@ def _beside(spec: SceneSpec, rng: random.Random, subject: float, extra: float, s
 
 
 def _depth(spec: SceneSpec, rng: random.Random) -> list[Placed]:
-    """One extra before or behind the subject: nearly the same column, another depth, a slight overlap."""
-    x, shift = rng.uniform(0.42, 0.58), rng.choice((-1, 1)) * rng.uniform(0.02, 0.1)
+    """One extra before or behind the subject: nearly the same column, another depth, an overlap that shows which."""
+    side = rng.choice((-1, 1))
     if spec.layout_relation == "in_front":
+        x = rng.uniform(0.42, 0.58)
         main = place("subject", spec.subject, x, rng.uniform(0.66, 0.7), rng.uniform(0.43, 0.48))
+        shift = side * rng.uniform(0.02, 0.1)
         return [main, place("extra", spec.extra, x + shift, rng.uniform(0.93, 0.96), rng.uniform(0.25, 0.29))]
-    main = place("subject", spec.subject, x, rng.uniform(0.93, 0.96), rng.uniform(0.36, 0.4))
-    # High enough to be seen over the subject's head, low enough to be cut off by it.
-    base = max(main.base - main.height + rng.uniform(0.03, 0.08), 0.5)
-    return [main, place("extra", spec.extra, x + shift, base, rng.uniform(0.3, 0.34))]
+    # Behind: further up the ground and half past the subject's side. Straight above, it would seem to stand on top.
+    main = place("subject", spec.subject, 0.5 - side * rng.uniform(0.05, 0.1), rng.uniform(0.9, 0.95), 0.4, widest=0.5)
+    other = place("extra", spec.extra, 0.0, main.base - rng.uniform(0.19, 0.23), rng.uniform(0.34, 0.38), widest=0.42)
+    edge = main.x + side * (main.width / 2 + other.width * rng.uniform(0.1, 0.2))
+    return [main, other._replace(x=edge)]
 
 
 def _spatial(spec: SceneSpec, rng: random.Random) -> list[Placed]:
