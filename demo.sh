@@ -6,12 +6,14 @@ out=$2
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 trap 'echo "demo: stopped; make demo goes on from here" >&2; exit 2' INT
 
-say "1/4  300 triplets, four pictures each"
-"$bin/python" dataset_scripts/protobias/build.py --out "$out/dataset" --triplets 300 --renditions 1 --split test --drawable --seed 2026
+say "1/4  300 triplets of animals, four pictures each"
+"$bin/python" dataset_scripts/protobias/build.py --out "$out/dataset" --domains animals --triplets 300 --renditions 1 --split test --drawable --seed 2026
 
-say "2/4  training the paper's recipe, live and small (about 3 minutes)"
-if [ ! -f "$out/paper/model.safetensors" ]; then
-  "$bin/python" training/train_protoscore.py --recipe tiny_paper --output_dir "$out/paper"
+say "2/4  training the paper's recipe, live and small (about 2 minutes)"
+if [ ! -d "$out/paper" ]; then # a folder of this name is a finished training; a stopped one starts again
+  rm -rf "$out/paper.part"
+  "$bin/python" training/train_protoscore.py --recipe tiny_paper --output_dir "$out/paper.part"
+  mv "$out/paper.part" "$out/paper"
 fi
 
 say "3/4  scoring with two floors, the model just trained, and the one that ships"

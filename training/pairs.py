@@ -6,9 +6,9 @@ import random
 from dataclasses import dataclass, field
 
 from datasets import Dataset, load_dataset
-from scenes import draw_kept, scene_triplets
+from scenes import SHARES, draw_kept, scene_triplets
 
-from protoscore.errors import ConfigError
+from protoscore.errors import ConfigError, UnknownName
 from protoscore.schema import Cell, derive_seed
 
 # kind of pair -> (chosen, rejected) cells. The paper trains on "incongruent" alone, where the less typical subject is
@@ -31,6 +31,7 @@ class PairArguments:
     incongruent: float = field(default=1.0, metadata={"help": "share of pairs: non-prototype right, prototype wrong"})
     congruent: float = field(default=0.0, metadata={"help": "share of pairs: prototype right, non-prototype wrong"})
     same_subject: float = field(default=0.0, metadata={"help": "share of pairs: one subject, right and wrong"})
+    domains: list[str] = field(default_factory=lambda: list(SHARES), metadata={"help": "domains of freshly drawn scenes"})
     margin: float = field(default=0.5, metadata={"help": "margin of the ranking loss"})
     pair_seed: int = field(default=1, metadata={"help": "seed of the triplets and scenes"})
     keep_chat_template: bool = field(default=False, metadata={"help": "the base's own wording around a text, not ProtoScore's"})
@@ -44,6 +45,9 @@ def training_pairs(args: PairArguments) -> Dataset:
         ConfigError: the shares do not describe a mix, or the dataset has no four cells.
     """
     kinds = _schedule(args)
+    for domain in args.domains:
+        if domain not in SHARES:
+            raise UnknownName("domain", domain, SHARES)
     return _from_scenes(args, kinds) if args.dataset == "scenes" else _from_dataset(args, kinds)
 
 
@@ -58,7 +62,7 @@ def _schedule(args: PairArguments) -> list[tuple[Cell, Cell]]:
 
 
 def _from_scenes(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset:
-    triplets = scene_triplets(args.pairs, args.pair_seed)
+    triplets = scene_triplets(args.pairs, args.pair_seed, args.domains)
     table = [
         {
             "text": t.text,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from PIL import Image
 
@@ -18,12 +19,13 @@ SIZES = (96, 128, 192)  # px; scenes are drawn at several sizes, since users' pi
 ROUND = 30_000  # triplets written at once; texts repeat after that many, pictures never do
 
 
-def scene_triplets(count: int, seed: int) -> list[Triplet]:
+def scene_triplets(count: int, seed: int, domains: Sequence[str] = tuple(SHARES)) -> list[Triplet]:
     """``count`` drawable triplets of the train split, shuffled; the same arguments give the same list."""
+    shares = {domain: SHARES[domain] / sum(SHARES[d] for d in domains) for domain in domains}
     triplets: list[Triplet] = []
     while len(triplets) < count:
         wanted = min(ROUND, count - len(triplets))
-        counts = {domain: round(wanted * share) + 1 for domain, share in SHARES.items()}
+        counts = {domain: round(wanted * share) + 1 for domain, share in shares.items()}
         round_seed = derive_seed(seed, len(triplets))
         triplets += write(load_taxonomy(), counts, round_seed, split="train", refuses=manifest().refused.get)
     random.Random(seed).shuffle(triplets)

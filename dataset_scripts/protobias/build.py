@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from assemble import assemble
@@ -19,18 +20,18 @@ from protoscore.catalog import load
 from protoscore.errors import ProtoscoreError
 from protoscore.filters import filter_images
 from protoscore.images import render, write_triplets
-from protoscore.schema import DOMAINS
+from protoscore.schema import DOMAINS, Domain
 from protoscore.writers.template import write
 
-PAPER_COUNTS = {"animals": 2932, "demography": 3027, "objects": 2266}  # section 4.1; 8,225 in all
+PAPER_COUNTS: dict[Domain, int] = {"animals": 2932, "demography": 3027, "objects": 2266}  # section 4.1; 8,225 in all
 PAPER_TRAIN_PAIRS = 12_000  # section 5
 
 
-def domain_counts(total: int) -> dict[str, int]:
-    """``total`` triplets in the paper's proportions."""
-    whole = sum(PAPER_COUNTS.values())
-    counts = {domain: round(total * PAPER_COUNTS[domain] / whole) for domain in DOMAINS}
-    counts["demography"] += total - sum(counts.values())
+def domain_counts(total: int, domains: Sequence[Domain] = DOMAINS) -> dict[Domain, int]:
+    """``total`` triplets over ``domains`` in the paper's proportions."""
+    whole = sum(PAPER_COUNTS[domain] for domain in domains)
+    counts = {domain: total * PAPER_COUNTS[domain] // whole for domain in domains}
+    counts[domains[-1]] += total - sum(counts.values())
     return counts
 
 
@@ -38,6 +39,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="folder of the dataset; work in progress goes to FOLDER.work")
     parser.add_argument("--triplets", type=int, default=8225, help="triplets to write (8,225 in the paper)")
+    parser.add_argument("--domains", nargs="+", choices=DOMAINS, default=list(DOMAINS), help="domains to build")
     parser.add_argument("--renditions", type=int, default=3, help="pictures of each cell (the paper uses three generators)")
     parser.add_argument("--train-pairs", type=int, default=PAPER_TRAIN_PAIRS, help="at most this many training pairs")
     parser.add_argument("--split", choices=["train", "test"], help="write triplets of one side of the partition only")
@@ -56,7 +58,7 @@ def build(options: argparse.Namespace) -> None:
     taxonomy = load_taxonomy(options.taxonomy)
     generator = load("generators", "scene", size=options.size)
     work = options.out.with_name(options.out.name + ".work")
-    counts = domain_counts(options.triplets)
+    counts = domain_counts(options.triplets, options.domains)
     parameters = {
         "counts": counts, "seed": options.seed, "split": options.split, "drawable": options.drawable,
         "taxonomy": options.taxonomy.read_text() if options.taxonomy else "packaged",
