@@ -15,6 +15,7 @@ from card import write_card
 from datasets import Features, Image, Value
 
 from protoscore.errors import DatasetError
+from protoscore.filters import KEEP_FROM
 from protoscore.folder import MANIFEST, manifest_hash, parts, plain_disk_errors, read_manifest, read_rows, write_manifest
 from protoscore.images import read_triplets
 from protoscore.schema import DOMAINS, Cell, Status, Triplet, content_id, features
@@ -49,7 +50,7 @@ def _draft(work: Path, out: Path, train_pairs: int) -> tuple[Path, dict[str, int
     triplets = {t.id: t for t in read_triplets(work / "triplets")}
     writers = _Writers(draft)
     quota = {"train": train_pairs}
-    human: Counter[str] = Counter()
+    human = _human(work, triplets)
     for images, verdicts in zip(parts(work / "images"), parts(work / "filter"), strict=True):
         for group in _groups(images, verdicts):
             _publish(writers, triplets[group[0]["triplet"]], group, quota, human)
@@ -60,11 +61,28 @@ def _draft(work: Path, out: Path, train_pairs: int) -> tuple[Path, dict[str, int
     facts = {
         "rows": rows, "photographic": images["photographic"], "refusals": images["refusals"],
         "filter": read_manifest(work / "filter")["counts"], "parameters_of_images": images["parameters"],
-        "human": {domain: human[domain] for domain in DOMAINS},
+        "human": dict(Counter(triplets[triplet].domain for triplet, _ in sorted(human))),
     }  # fmt: skip
     write_manifest(draft, "dataset", {"train_pairs": train_pairs}, parent=work / "filter", **facts)
     write_card(draft, read_manifest(draft), list(triplets.values()))
     return draft, rows
+
+
+def _human(work: Path, triplets: dict[str, Triplet]) -> set[tuple[str, int]]:
+    """The pairs to annotate: the same number a domain where there are enough, different triplets first."""
+    kept: dict[tuple[str, int], set[str]] = {}
+    for row in read_rows(parts(work / "filter")):
+        if row["score"] is not None and row["score"] >= KEEP_FROM:
+            kept.setdefault((row["triplet"], row["rendition"]), set()).add(row["cell"])
+    chosen: set[tuple[str, int]] = set()
+    for domain in DOMAINS:
+        pairs = [
+            (rendition, content_id("human", triplet), triplet)
+            for (triplet, rendition), cells in kept.items()
+            if cells >= PAIR_CELLS.keys() and triplets[triplet].split == "test" and triplets[triplet].domain == domain
+        ]
+        chosen |= {(triplet, rendition) for rendition, _, triplet in sorted(pairs)[:HUMAN_PER_DOMAIN]}
+    return chosen
 
 
 def _groups(images: Path, verdicts: Path) -> Iterator[list[dict[str, Any]]]:
@@ -80,15 +98,17 @@ def _groups(images: Path, verdicts: Path) -> Iterator[list[dict[str, Any]]]:
         yield group
 
 
-def _publish(writers: _Writers, triplet: Triplet, group: list[dict], quota: dict[str, int], human: Counter[str]) -> None:
+def _publish(
+    writers: _Writers, triplet: Triplet, group: list[dict], quota: dict[str, int], human: set[tuple[str, int]]
+) -> None:
     """Put one rendition where it belongs: kept pairs and controls by split, rejected pictures apart."""
     if any(cell["status"] != Status.OK for cell in group):
         return  # refused: counted in the manifest, nothing to publish
     for cell in group:
-        if cell["score"] < 8:
+        if cell["score"] < KEEP_FROM:
             row = {key: cell[key] for key in ("triplet", "rendition", "cell", "score", "why")}
             writers.add("rejected", triplet.split, row | {"image": _image(cell)})
-    cells = {Cell(cell["cell"]): cell for cell in group if cell["score"] >= 8}
+    cells = {Cell(cell["cell"]): cell for cell in group if cell["score"] >= KEEP_FROM}
     if not PAIR_CELLS.keys() <= cells.keys():
         return
     if triplet.split == "train":
@@ -100,8 +120,7 @@ def _publish(writers: _Writers, triplet: Triplet, group: list[dict], quota: dict
     writers.add("pairs", triplet.split, pair)
     if len(cells) == len(Cell):
         writers.add("controls", triplet.split, base | _columns({cell.value: cells[cell] for cell in Cell}))
-    if triplet.split == "test" and human[triplet.domain] < HUMAN_PER_DOMAIN and group[0]["rendition"] == 0:
-        human[triplet.domain] += 1
+    if (triplet.id, group[0]["rendition"]) in human:
         # Which side is which is settled here, so that every annotator sees the same order.
         swap = int(content_id("side", triplet.id), 16) % 2 == 1
         writers.add("human", "test", pair | {"left": "adversarial" if swap else "correct"})
