@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import random
 import shutil
@@ -13,6 +14,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -142,3 +144,40 @@ def test_the_training_quota_cuts_all_domains_alike(tmp_path):
     assert run(BUILD[0], *arguments, "--out", str(tmp_path / "d")).returncode == 0
     counts = Counter(pq.read_table(tmp_path / "d" / "pairs" / "train-00000.parquet", columns=["domain"])["domain"].to_pylist())
     assert sum(counts.values()) == 60 and min(counts.values()) >= 8 and len(counts) == 3
+
+
+def test_a_rejected_picture_takes_its_pair_out_and_is_kept_with_its_reason(dataset, tmp_path):
+    """Hide one picture's subject in the geometry that the generator noted: the filter must see it, and only it go."""
+    sys.path.insert(0, str(ROOT / "dataset_scripts" / "protobias"))
+    from assemble import assemble
+
+    from protoscore.filters import filter_images
+
+    work = tmp_path / "work"
+    shutil.copytree(dataset.with_name("dataset.work"), work)
+    path = work / "images" / "part-00000.parquet"
+    table = pq.read_table(path)
+    rows = table.to_pylist()
+    hidden = next(row for row in rows if row["status"] == "ok" and row["cell"] == "non_correct")
+    geometry = json.loads(hidden["geometry"])
+    subject = next(element for element in geometry if element[0] == "subject")
+    subject[-1] = 0.2
+    hidden["geometry"] = json.dumps(geometry)
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), path)
+    shutil.rmtree(work / "filter")
+    counts = filter_images(work / "triplets", work / "images", work / "filter")
+    assemble(work, tmp_path / "out", train_pairs=12_000)
+
+    assert counts["rejected"] == 1
+    rejected = [row for p in (tmp_path / "out" / "rejected").glob("*.parquet") for row in pq.read_table(p).to_pylist()]
+    assert [(r["triplet"], r["rendition"], r["cell"]) for r in rejected] == [
+        (hidden["triplet"], hidden["rendition"], "non_correct")
+    ]
+    assert rejected[0]["score"] < 8 and "hidden" in rejected[0]["why"] and rejected[0]["image"]["bytes"] == hidden["image"]
+    for config in ("pairs", "controls"):
+        before, after = (
+            {(r["triplet"], r["rendition"]) for p in (d / config).glob("*.parquet") for r in pq.read_table(p).to_pylist()}
+            for d in (dataset, tmp_path / "out")
+        )
+        assert before - after == {(hidden["triplet"], hidden["rendition"])} and not after - before
+    assert "- config_name: rejected" in (tmp_path / "out" / "README.md").read_text()

@@ -45,7 +45,7 @@ def draw_scene(spec: SceneSpec, seed: int, size: int = 256) -> tuple[Image.Image
         _shadow(canvas, item, size)
         canvas.paste(picture, corner, picture)
         layers.append((picture, corner))
-    seen = _visible(layers, size)
+    seen = visible_shares(layers, size)
     elements = [
         Element(p.role, p.key, color if p.role == "extra" else None, p.x, p.base, p.width, p.height, round(v, 4))
         for p, v in zip(placed, seen, strict=True)
@@ -83,7 +83,7 @@ def _ellipse(width: int, height: int) -> Image.Image:
     return mask
 
 
-def _visible(layers: list[tuple[Image.Image, tuple[int, int]]], size: int) -> list[float]:
+def visible_shares(layers: list[tuple[Image.Image, tuple[int, int]]], size: int) -> list[float]:
     """For each layer, the share of its ink that is inside the frame and under no later layer."""
     owner = np.full((size, size), -1, dtype=np.int16)
     total = []
