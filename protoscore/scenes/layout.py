@@ -69,7 +69,7 @@ def _beside(spec: SceneSpec, rng: random.Random, subject: float, extra: float, s
 
 
 def _depth(spec: SceneSpec, rng: random.Random) -> list[Placed]:
-    """One extra before or behind the subject: nearly the same column, another depth, an overlap that shows which."""
+    """One extra before or behind the subject: nearly the same column, clearly another depth."""
     side = rng.choice((-1, 1))
     if spec.layout_relation == "in_front":
         x = rng.uniform(0.42, 0.58)
