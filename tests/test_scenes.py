@@ -91,14 +91,16 @@ def test_visibility_by_hand():
 
 @pytest.mark.parametrize("key", ["cat", "sofa", "mug", "penguin"])
 def test_a_thing_behind_is_partly_covered_and_a_thing_in_front_is_not(key):
-    for seed in range(5):
+    covered = []
+    for seed in range(8):
         for relation in ("behind", "in_front"):
             spec = SceneSpec(subject=key, extra="stone", environment="studio", layout_relation=relation)
             _, elements = draw_scene(spec, seed, 192)
             subject, extra = (next(e for e in elements if e.role == role) for role in ("subject", "extra"))
             near, far = (subject, extra) if relation == "behind" else (extra, subject)
             assert near.visible == 1.0 and near.base - far.base > 0.15
-            assert extra.visible < 0.97 if relation == "behind" else extra.visible == 1.0
+            covered += [1 - far.visible] if relation == "behind" else []
+    assert np.mean(covered) > 0.03 and max(covered) < 0.4
 
 
 def test_what_cannot_be_shown_is_refused_by_name():

@@ -80,7 +80,7 @@ def _depth(spec: SceneSpec, rng: random.Random) -> list[Placed]:
     main = place("subject", spec.subject, 0.5 - side * rng.uniform(0.05, 0.1), rng.uniform(0.9, 0.95), 0.4, widest=0.5)
     back = min(rng.uniform(0.19, 0.23), max(0.16, 0.75 * main.height))  # not beyond a low thing's top
     other = place("extra", spec.extra, 0.0, main.base - back, rng.uniform(0.34, 0.38), widest=0.42)
-    edge = main.x + side * (main.width / 2 + other.width * rng.uniform(0.1, 0.2))
+    edge = main.x + side * (main.width / 2 + other.width * rng.uniform(0.0, 0.1))
     return [main, other._replace(x=edge)]
 
 
