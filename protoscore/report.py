@@ -102,6 +102,11 @@ def _by_group(table: CellTable, resamples: int) -> dict[str, FiveQuantities]:
     return groups
 
 
+def _short(value: float) -> str:
+    """Two digits in as little room as a terminal of 80 columns has: ``.93``, ``-.81``, ``1.0``."""
+    return "1.0" if value >= 0.995 else f"{value:.2f}".replace("0.", ".")
+
+
 def _present(order: tuple[str, ...], values: NDArray[np.str_]) -> list[str]:
     """The distinct values, known ones first and in their usual order."""
     found = set(values.tolist())
@@ -110,16 +115,15 @@ def _present(order: tuple[str, ...], values: NDArray[np.str_]) -> list[str]:
 
 def _print(results: dict[str, dict[str, FiveQuantities]], manifest: dict[str, Any]) -> None:
     kind = "drawn scenes, not photographs" if manifest["scenes"] else "pictures"
-    table = Table(title=f"Five quantities on {kind}; 95 % intervals below", box=box.SIMPLE_HEAD, title_justify="left")
-    table.add_column("scorer", no_wrap=True)
-    for name in QUANTITIES:
+    title = f"Five quantities on {kind}; 95 % intervals below"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    for name in ("scorer", *QUANTITIES):
         table.add_column(name, no_wrap=True)
     for name, groups in results.items():
-        short = name if len(name) < 22 else f"…{name[-20:]}"
-        table.add_row(
-            short, *(f"{e.value:+.3f}" if q == "gap" else f"{e.value:.3f}" for q, e in groups["all"]._asdict().items())
-        )
-        table.add_row("", *(f"{e.low:.2f}–{e.high:.2f}".replace("–-", "–\N{MINUS SIGN}") for e in groups["all"]), style="dim")
+        short = name if len(name) < 19 else f"…{name[-17:]}"
+        values = groups["all"]._asdict().items()
+        table.add_row(short, *(f"{e.value:+.3f}" if q == "gap" else f"{e.value:.3f}" for q, e in values))
+        table.add_row("", *(f"{_short(e.low)}–{_short(e.high)}" for _, e in values), style="dim")
     console = Console()
     console.print(table)
     for name, groups in results.items():

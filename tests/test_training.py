@@ -22,7 +22,8 @@ sys.path.insert(0, str(ROOT / "training"))
 from pairs import PairArguments, training_pairs
 from recipes import recipe_to_config
 
-SMALL = ["--pairs", "24", "--per_device_train_batch_size", "4", "--logging_steps", "1", "--dataloader_num_workers", "0"]
+SMALL = ["--pairs", "24", "--per_device_train_batch_size", "4", "--logging_steps", "1", "--dataloader_num_workers", "0",
+         "--save_strategy", "steps"]  # fmt: skip
 
 
 def train(*arguments: str, recipe: str = "tiny_paper"):
