@@ -9,13 +9,16 @@ import pytest
 
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
 from protoscore.modeling.protoscore import ProtoScore
+from protoscore.reading import reading
 from protoscore.scenes.draw import draw_scene
 from protoscore.scenes.sprites import manifest
 from protoscore.schema import Cell, derive_seed
-from protoscore.stats.pairwise import five_quantities
+from protoscore.stats.pairwise import FiveQuantities, five_quantities
+from protoscore.stats.resampling import Estimate
 from protoscore.writers.template import write
 from tests.conftest import ROOT, cli
 
+DEMO = ROOT / "model_cards" / "demo.results.json"
 RESULTS = ROOT / "model_cards" / "protoscore-tiny.results.json"
 
 
@@ -43,6 +46,9 @@ def test_the_card_and_the_readme_give_the_figures_of_the_results_file():
         e = groups["all"][quantity]
         text = f"{e['value']:.3f} [{e['low']:.3f}, {e['high']:.3f}]"
         assert text in card and text in readme
+    for scorer in ("protoscore", "protoscore:demo/paper"):
+        for e in json.loads(DEMO.read_text())["scorers"][scorer]["all"].values():
+            assert f"{e['value']:.3f} [{e['low']:.3f}, {e['high']:.3f}]" in readme
     for name, group in groups.items():
         assert f"| {name.replace('_', ' ')} | {group['incongruent']['value']:.3f}" in card
 
@@ -56,6 +62,13 @@ def test_the_promises_hold_in_the_results_file():
     for name, group in groups.items():
         if " / " in name:
             assert min(group[q]["value"] for q in ("incongruent", "congruent", "sensitivity")) >= 0.88, name
+
+
+def test_the_shortcut_shows_in_the_demo_and_is_called_by_name():
+    five = json.loads(DEMO.read_text())["scorers"]["protoscore:demo/paper"]["all"]
+    assert five["incongruent"]["value"] >= 0.95 and five["sensitivity"]["value"] <= 0.6
+    q = FiveQuantities(**{name: Estimate(**values) for name, values in five.items()})
+    assert reading(q).verdict == "anti-prototype shortcut"
 
 
 def test_rate_puts_the_right_picture_first(tmp_path):
