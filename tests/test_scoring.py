@@ -193,8 +193,9 @@ def test_killed_at_random_moments_the_table_is_the_same_bit_for_bit(dataset, tmp
 
 def test_ctrl_c_says_how_to_go_on_and_keeps_what_is_done(dataset, tmp_path):
     process = subprocess.Popen(
-        score_command(dataset, tmp_path), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+        score_command(dataset, tmp_path), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where the suite runs in the background
+    )  # fmt: skip
     store = tmp_path / "results.sqlite"
     deadline = time.monotonic() + 60
     while not store.exists() and time.monotonic() < deadline:
