@@ -12,7 +12,9 @@ from protoscore import __version__
 from protoscore.errors import ConfigError, ImageError, ProtoscoreError
 
 if TYPE_CHECKING:
-    from protoscore.schema import Domain
+    from collections.abc import Iterable
+
+    from protoscore.schema import Domain, Triplet
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -35,6 +37,8 @@ def triplets(
     taxonomy: Annotated[Path | None, typer.Option(help="Your own taxonomy YAML instead of the packaged one.")] = None,
 ) -> None:
     """Write validated ProtoBias triplets from a taxonomy (the defaults are the paper's counts)."""
+    from rich.progress import track
+
     from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
     from protoscore.benchmarks.protobias.validator import require_valid
     from protoscore.images import write_triplets
@@ -44,8 +48,9 @@ def triplets(
         raise ConfigError("a number of triplets cannot be negative; give 0 to leave a domain out")
     loaded = load_taxonomy(taxonomy)
     counts: dict[Domain, int] = {"animals": animals, "demography": demography, "objects": objects}
-    written = require_valid(write(loaded, counts, seed), loaded)
+    written: Iterable[Triplet] = require_valid(write(loaded, counts, seed), loaded)
     text = taxonomy.read_text(encoding="utf-8") if taxonomy else "packaged"
+    written = track(written, description="writing", total=sum(counts.values()))
     count = write_triplets(out, written, {"counts": counts, "seed": seed, "taxonomy": text})
     print(f"{out}: {count} triplets. Draw them with: protoscore images {out} --out {out}.images")
 

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 import protoscore
@@ -61,7 +62,7 @@ def make_report(run: Path, dataset: str | None = None, out: Path | None = None, 
     """
     tables = read_scores(run)
     manifest = read_manifest(run)
-    results = {table.scorer: _by_group(table, resamples) for table in tables}
+    results = {table.scorer: _by_group(table, resamples) for table in track(tables, description="resampling")}
     _print(results, manifest)
     pictures = _pictures(dataset, manifest, tables) if dataset else {}
     write_text(run / "report.json", _numbers(run, results, len(np.unique(tables[0].triplets)), resamples))

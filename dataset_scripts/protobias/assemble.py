@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from card import write_card
 from datasets import Features, Image, Value
+from rich.progress import track
 
 from protoscore.errors import DatasetError
 from protoscore.filters import KEEP_FROM
@@ -51,7 +52,8 @@ def _draft(work: Path, out: Path, train_pairs: int) -> tuple[Path, dict[str, int
     writers = _Writers(draft)
     quota = {"train": train_pairs}
     human = _human(work, triplets)
-    for images, verdicts in zip(parts(work / "images"), parts(work / "filter"), strict=True):
+    both = list(zip(parts(work / "images"), parts(work / "filter"), strict=True))
+    for images, verdicts in track(both, description="assembling"):
         for group in _groups(images, verdicts):
             _publish(writers, triplets[group[0]["triplet"]], group, quota, human)
     for triplet in triplets.values():

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assemble import assemble
+from rich.progress import track
 
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
 from protoscore.benchmarks.protobias.validator import require_valid
@@ -65,7 +66,8 @@ def build(options: argparse.Namespace) -> None:
     }  # fmt: skip
     if not (work / "triplets" / "manifest.json").is_file():
         keep = generator.refuses if options.drawable else lambda subject: None
-        triplets = list(require_valid(write(taxonomy, counts, options.seed, options.split, refuses=keep), taxonomy))
+        valid = require_valid(write(taxonomy, counts, options.seed, options.split, refuses=keep), taxonomy)
+        triplets = list(track(valid, description="writing", total=options.triplets))
         random.Random(options.seed).shuffle(triplets)  # so that what the training quota cuts off is no domain's alone
         write_triplets(work / "triplets", triplets, parameters)
     drawn = render(work / "triplets", work / "images", generator, renditions=options.renditions, seed=options.seed)
