@@ -81,6 +81,11 @@ def test_card_is_complete(dataset):
     for config in head["configs"]:
         for file in config["data_files"]:
             assert list(dataset.glob(file["path"])), file
+    for info in head["dataset_info"]:
+        names = [feature["name"] for feature in info["features"]]
+        for split in info["splits"]:
+            table = pq.ParquetFile(dataset / info["config_name"] / f"{split['name']}-00000.parquet")
+            assert table.schema_arrow.names == names and table.metadata.num_rows == split["num_examples"]
     assert "not photographs" in card and "OpenMoji" in card and "nobody has annotated" in card
     assert "{{" not in card and "None" not in card
     for key, count in read_manifest(dataset)["rows"].items():

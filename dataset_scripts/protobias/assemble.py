@@ -66,7 +66,8 @@ def _draft(work: Path, out: Path, train_pairs: int) -> tuple[Path, dict[str, int
         "human": dict(Counter(triplets[triplet].domain for triplet, _ in sorted(human))),
     }  # fmt: skip
     write_manifest(draft, "dataset", {"train_pairs": train_pairs}, parent=work / "filter", **facts)
-    write_card(draft, read_manifest(draft), list(triplets.values()))
+    columns = {config: config_features(config) for config in dict.fromkeys(key.split("/")[0] for key in rows)}
+    write_card(draft, read_manifest(draft), list(triplets.values()), columns)
     return draft, rows
 
 

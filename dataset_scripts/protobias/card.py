@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import yaml
+from datasets import Features
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import protoscore
@@ -21,7 +23,13 @@ WHAT = {
 }
 
 
-def write_card(folder: Path, manifest: dict[str, Any], triplets: list[Triplet], repo_id: str | None = None) -> None:
+def write_card(
+    folder: Path,
+    manifest: dict[str, Any],
+    triplets: list[Triplet],
+    columns: dict[str, Features],
+    repo_id: str | None = None,
+) -> None:
     """Write ``README.md`` into a dataset folder. Every field of the template must be filled."""
     rows = {key: count for key, count in manifest["rows"].items() if count}
     splits: dict[str, list[str]] = {}
@@ -34,11 +42,21 @@ def write_card(folder: Path, manifest: dict[str, Any], triplets: list[Triplet], 
         {"domain": d, "counts": [counts[d, k] for k in KNOBS], "total": sum(counts[d, k] for k in KNOBS)} for d in DOMAINS
     ]
     table = [{"config": c, "split": s, "rows": rows[f"{c}/{s}"], "what": WHAT[c]} for c in WHAT for s in splits.get(c, [])]
+    info = [
+        {
+            "config_name": config,
+            "features": columns[config]._to_yaml_list(),
+            "splits": [{"name": split, "num_examples": rows[f"{config}/{split}"]} for split in names],
+        }
+        for config, names in splits.items()
+    ]
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, keep_trailing_newline=True
     )
     card = environment.get_template("card.md.jinja").render(
-        configs=configs, table=table, by_domain=by_domain, knobs=KNOBS, refused_text=_refusals(manifest["refusals"]),
+        dataset_info=yaml.safe_dump({"dataset_info": info}, sort_keys=False).rstrip(),
+        configs=configs, table=table, by_domain=by_domain, knobs=KNOBS,
+        refused_text=_refusals(manifest["refusals"]),
         filter=manifest["filter"], version=protoscore.__version__, repo_id=repo_id or folder.name.removesuffix(".draft"),
         size=manifest["parameters_of_images"]["generator_parameters"]["size"], size_category=_size(sum(rows.values())),
     )  # fmt: skip
