@@ -28,9 +28,9 @@ class PairArguments:
         default="scenes", metadata={"help": "'scenes' draws fresh ones; else a Hub id or folder with a 'controls' config"}
     )
     pairs: int = field(default=12_000, metadata={"help": "number of training pairs (12,000 in the paper)"})
-    incongruent: float = field(default=1.0, metadata={"help": "share of pairs: non-prototype right, prototype wrong"})
-    congruent: float = field(default=0.0, metadata={"help": "share of pairs: prototype right, non-prototype wrong"})
-    same_subject: float = field(default=0.0, metadata={"help": "share of pairs: one subject, right and wrong"})
+    incongruent: float = field(default=0.34, metadata={"help": "share of pairs: non-prototype right, prototype wrong"})
+    congruent: float = field(default=0.33, metadata={"help": "share of pairs: prototype right, non-prototype wrong"})
+    same_subject: float = field(default=0.33, metadata={"help": "share of pairs: one subject, right and wrong"})
     domains: list[str] = field(default_factory=lambda: list(SHARES), metadata={"help": "domains of freshly drawn scenes"})
     margin: float = field(default=0.5, metadata={"help": "margin of the ranking loss"})
     pair_seed: int = field(default=1, metadata={"help": "seed of the triplets and scenes"})
