@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from protoscore.errors import MissingExtra
 from protoscore.schema import Status
@@ -53,7 +53,9 @@ class Scorer(Protocol):
     into one of them. The score of a pair depends on that pair alone, not on its batch.
     """
 
-    facts: Facts | ClassVar[Facts]
+    @property
+    def facts(self) -> Facts: ...
+
     name: str
     revision: str  # of the weights: a commit, or a digest of the files
     parameters: dict[str, Any]
