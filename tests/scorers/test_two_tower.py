@@ -8,6 +8,7 @@ import math
 import random
 import shutil
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -52,10 +53,15 @@ def expected_pick(folder, image, text):
     return math.exp(load_file(folder / "model.safetensors")["logit_scale"].item()) * cosine
 
 
-def expected_align(folder, image, text):
+@cache
+def align_model(folder):
     from transformers import AlignModel
 
-    model = AlignModel.from_pretrained(folder).eval()
+    return AlignModel.from_pretrained(folder).eval()
+
+
+def expected_align(folder, image, text):
+    model = align_model(folder)
     square = image.convert("RGB").resize((40, 40), Image.Resampling.BILINEAR).crop((4, 4, 36, 36))
     vocab = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
     ids = torch.tensor([plain.bert_ids(text, vocab)])
@@ -157,6 +163,13 @@ def test_a_special_token_spelled_out_hides_nothing_of_a_text(name, token, scorer
 def test_pictures_of_any_shape_are_scored(name, size, scorers):
     (score,) = scorers[name].score([Image.new("RGB", size, "teal")], ["dog"])
     assert math.isfinite(score.value)
+
+
+@pytest.mark.parametrize("name", TWO_TOWER)
+def test_endless_texts_are_scored(name, scorers):
+    texts = ["z" * 200_000, "dog " * 50_000, "\n" * 100_000, "\0\ud83d".encode("utf-8", "replace").decode()]
+    scores = scorers[name].score(pictures()[:1] * 4, texts)
+    assert all(math.isfinite(score.value) for score in scores) and scores[1].truncated and not scores[3].truncated
 
 
 @pytest.mark.parametrize("name", TWO_TOWER)
