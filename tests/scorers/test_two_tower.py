@@ -226,6 +226,21 @@ def test_versions_of_hps(checkpoints):
     assert new.revision != old.revision and new.parameters["version"] == "v2.1" and old.parameters["antialias"] is False
 
 
+def test_siglip_reads_lower_case_whatever_its_tokenizer_does(checkpoints, scorers, tmp_path):
+    """Published SigLIP 2 folders announce Gemma's tokenizer, which keeps capitals; the model was trained without."""
+    folder = shutil.copytree(checkpoints["siglip2_score"], tmp_path / "gemma")
+    rules = json.loads((folder / "tokenizer.json").read_text())
+    rules["normalizer"] = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    (folder / "tokenizer.json").write_text(json.dumps(rules))
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    scorer, images = load("scorers", f"siglip2_score:{folder}"), pictures()[:1]
+    assert scorer._towers.tokenizer("A").input_ids != scorer._towers.tokenizer("a").input_ids
+    upper, lower = (values(scorer.score(images, [text])) for text in ("THE Dog", "the dog"))
+    assert upper == lower == values(scorers["siglip2_score"].score(images, ["the dog"]))
+
+
 def test_source_and_variant_are_read_apart():
     forms = ("paper", "cosine")
     assert split_variant(None, forms) == ("paper", None)
