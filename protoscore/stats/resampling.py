@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, stats
 
 from protoscore.errors import ConfigError
+
+Draw = tuple[ArrayLike | None, int, int]  # clusters, resamples, seed
 
 CHUNK = 500  # resamples drawn at once; bounds memory at CHUNK x clusters
 
@@ -46,21 +48,19 @@ def cluster_bootstrap(
         return above / below
 
 
-def cluster_sums(
-    columns: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0
-) -> NDArray[np.float64]:
+def cluster_sums(columns: Any, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0) -> NDArray[np.float64]:
     """Column sums over resampled clusters: any function of them (a kappa of its confusion counts) is then one array operation.
 
     Args:
-        columns: (rows, columns).
+        columns: (rows, columns), dense or sparse.
         clusters: (rows,) labels of what was sampled independently; default each row.
 
     Returns:
         (resamples, columns).
     """
-    columns = np.asarray(columns, float)
-    index, groups = cluster_index(clusters, len(columns))
-    sums = sparse.csr_array((np.ones(len(index)), (index, np.arange(len(index)))), shape=(groups, len(index))) @ columns
+    rows: Any = columns if sparse.issparse(columns) else np.asarray(columns, float)
+    index, groups = cluster_index(clusters, rows.shape[0])
+    sums = sparse.csr_array((np.ones(len(index)), (index, np.arange(len(index)))), shape=(groups, len(index))) @ rows
     return np.concatenate([weights @ sums for weights in cluster_weights(groups, resamples, seed)])
 
 
