@@ -13,7 +13,8 @@ from protoscore.errors import ConfigError
 
 Draw = tuple[ArrayLike | None, int, int]  # clusters, resamples, seed
 
-CHUNK = 500  # resamples drawn at once; bounds memory at CHUNK x clusters
+CHUNK = 500  # resamples drawn at once, fewer where there are many clusters
+CELLS = 8_000_000  # bounds a chunk's resamples x clusters, and so its memory, at 64 MB; the draws do not depend on it
 
 
 class Estimate(NamedTuple):
@@ -25,6 +26,14 @@ class Estimate(NamedTuple):
     n: int
     left_out: int = 0
     ties: int = 0
+
+
+def flat(**estimates: Estimate) -> dict[str, Any]:
+    """What ``evaluate`` modules return of each estimate: ``name``, ``name_interval``, ``name_n``, ``name_left_out``."""
+    out: dict[str, Any] = {}
+    for name, e in estimates.items():
+        out |= {name: e.value, f"{name}_interval": [e.low, e.high], f"{name}_n": e.n, f"{name}_left_out": e.left_out}
+    return out
 
 
 def cluster_bootstrap(
@@ -82,8 +91,9 @@ def cluster_index(clusters: ArrayLike | None, rows: int) -> tuple[NDArray[np.int
 def cluster_weights(groups: int, resamples: int = 2000, seed: int = 0) -> Iterator[NDArray[np.float64]]:
     """How often each cluster is drawn, a (up to CHUNK, groups) array at a time."""
     rng = np.random.default_rng(seed)
-    for start in range(0, resamples, CHUNK):
-        size = min(CHUNK, resamples - start)
+    chunk = min(CHUNK, max(1, CELLS // max(1, groups)))
+    for start in range(0, resamples, chunk):
+        size = min(chunk, resamples - start)
         picks = rng.integers(0, groups, (size, groups)) + np.arange(size)[:, None] * groups if groups else np.zeros((0,), int)
         yield np.bincount(picks.ravel(), minlength=size * groups).reshape(size, groups).astype(np.float64)
 
