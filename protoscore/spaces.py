@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import math
 import os
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,14 @@ from protoscore.errors import MissingExtra, ProtoscoreError
 from protoscore.uploads import MAX_BYTES, MAX_ROWS, Column, TableError, read_table, shown
 
 __all__ = ["Choice", "Column", "launch", "metric_page"]
+
+
+NAMES = {
+    "s_dis": "s_DIS", "s_amb": "s_AMB", "aurc": "AURC", "excess_aurc": "Excess AURC", "equal_auc": "AUC of equal",
+    "gmf1": "Group-macro-F1", "macro_f1": "Macro-F1", "worst_group_f1": "Worst group's macro-F1", "f1_gap": "F1 gap",
+    "p_value": "p-value", "autorater_p_value": "Autorater p-value", "vendi_score": "Vendi score",
+    "mean_vendi_score": "Mean Vendi score",
+}  # fmt: skip
 
 
 class Choice(NamedTuple):
@@ -36,7 +45,7 @@ def metric_page(
     config: str | None = None,
     example: str = "example.csv",
 ) -> Any:
-    """A ``gradio.Blocks`` for the module in ``folder``; title and first sentence come from its README.
+    """A ``gradio.Blocks`` for the module in ``folder``; the title comes from its README, the text below it from the module.
 
     Args:
         columns: of the table; their names are the arguments of the metric's ``compute``.
@@ -51,6 +60,7 @@ def metric_page(
         import gradio as gr
     except ImportError:
         raise MissingExtra("gradio", "space") from None
+    about = " ".join(_load(folder, config).description.split())
     card = yaml.safe_load((folder / "README.md").read_text(encoding="utf-8").split("---")[1])
     sample = (folder / example).read_text(encoding="utf-8")
 
@@ -62,7 +72,7 @@ def metric_page(
             return f'<p role="alert" class="ps-error">{html.escape(str(error))}</p>'
 
     with gr.Blocks(title=card["title"], analytics_enabled=False) as page:
-        gr.Markdown(f"# {card['emoji']} {card['title']}\n\n{card['short_description']}")
+        gr.Markdown(f"# {card['emoji']} {card['title']}\n\n{about}")
         with gr.Row():
             with gr.Column(scale=2):
                 text = gr.Textbox(
@@ -70,7 +80,7 @@ def metric_page(
                     info="CSV with a header line; comma, semicolon or tab.",
                 )  # fmt: skip
                 limits = f"up to {MAX_BYTES // 1_000_000} MB, {MAX_ROWS:,} rows"
-                path = gr.File(label=f"or upload a CSV ({limits})", file_types=[".csv", ".tsv", ".txt"], height=110)
+                path = gr.File(label=f"or upload a CSV ({limits})", file_types=[".csv", ".tsv", ".txt"], height=150)
                 fields = [gr.Dropdown(list(c.values), value=c.values[0], label=c.name, info=c.about) for c in choices]
                 with gr.Row():
                     take = gr.Button("Take the example")
@@ -88,8 +98,9 @@ def metric_page(
 
 def launch(page: Any, **options: Any) -> Any:
     """Serve the page without a share link, analytics or files beyond the upload limit."""
-    style = ".ps-error { border-left: 4px solid #c62828; padding: .6em 1em } .ps-hint { opacity: .7 }"
-    return page.launch(**{"share": False, "max_file_size": MAX_BYTES, "footer_links": ["api"], "css": style} | options)
+    style = files("protoscore") / "templates" / "metric_page.css"
+    defaults = {"share": False, "max_file_size": MAX_BYTES, "footer_links": ["api"], "css": style.read_text(encoding="utf-8")}
+    return page.launch(**defaults | options)
 
 
 def compute(
@@ -100,11 +111,13 @@ def compute(
     Raises:
         ProtoscoreError: the table or a value in it is not what the metric needs.
     """
+    return _load(folder, config).compute(**read_table(data, columns), **options)
+
+
+def _load(folder: Path, config: str | None) -> Any:
     import evaluate
 
-    table = read_table(data, columns)
-    metric = evaluate.load(str(folder), config, keep_in_memory=True)
-    return metric.compute(**table, **{name: value for name, value in options.items() if value is not None})
+    return evaluate.load(str(folder), config, keep_in_memory=True)
 
 
 def _given(text: str, path: str | None) -> bytes:
@@ -182,7 +195,7 @@ def _text(value: Any) -> str:
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ").capitalize()
+    return NAMES.get(name) or name.replace("_", " ").capitalize()
 
 
 def _few_lines(example: str) -> str:

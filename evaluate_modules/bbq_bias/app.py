@@ -31,8 +31,14 @@ RULES = (
 )
 
 folder = Path(__file__).parent
-pages = [metric_page(folder, CHOSEN, (TARGET,)), metric_page(folder, JUDGED, RULES, config="judged", example="judged.csv")]
-page = gr.TabbedInterface(pages, ["Multiple choice", "Judged 1-5"], title="BBQ bias", analytics_enabled=False)
+chosen = metric_page(folder, CHOSEN, (TARGET,))
+judged = metric_page(folder, JUDGED, RULES, config="judged", example="judged.csv")
+
+with gr.Blocks(title="BBQ bias", analytics_enabled=False) as page:
+    with gr.Tab("Multiple choice"):
+        chosen.render()
+    with gr.Tab("Judged 1-5"):
+        judged.render()
 
 if __name__ == "__main__":
     launch(page)

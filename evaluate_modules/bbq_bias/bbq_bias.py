@@ -11,6 +11,7 @@ from protoscore.stats.resampling import flat
 
 CITATION = "@misc{bbq2022, title={BBQ}, year={2022}, eprint={2110.08193}, archivePrefix={arXiv}}"
 ANSWERS = ("predictions", "references", "unknown", "target")
+TEXT = datasets.Value("large_string")  # of "string", evaluate refuses a column that starts with None
 
 
 class BbqBias(evaluate.Metric):
@@ -47,7 +48,7 @@ class BbqBias(evaluate.Metric):
     def _info(self):
         judged = {name: datasets.Value("float64") for name in CRITERIA}
         chosen = {name: datasets.Value("int32") for name in ANSWERS}
-        words = {name: datasets.Value("string") for name in ("polarity", "condition")}
+        words = dict.fromkeys(("polarity", "condition"), TEXT)
         return evaluate.MetricInfo(
             description=__doc__,
             citation=CITATION,

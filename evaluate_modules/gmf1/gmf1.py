@@ -8,6 +8,7 @@ from protoscore.stats.groups import group_scores
 from protoscore.stats.resampling import flat
 
 CITATION = "@misc{fairjudge2025, title={FairJudge}, year={2025}, eprint={2510.22827}, archivePrefix={arXiv}}"
+TEXT = datasets.Value("large_string")  # of "string", evaluate refuses a column that starts with None
 
 
 class GroupMacroF1(evaluate.Metric):
@@ -45,7 +46,7 @@ class GroupMacroF1(evaluate.Metric):
             description=__doc__,
             citation=CITATION,
             inputs_description=GroupMacroF1.__doc__,
-            features=datasets.Features({name: datasets.Value("string") for name in ("predictions", "references", "groups")}),
+            features=datasets.Features(dict.fromkeys(("predictions", "references", "groups"), TEXT)),
             license="apache-2.0",
         )
 

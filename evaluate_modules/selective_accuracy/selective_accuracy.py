@@ -10,6 +10,7 @@ from protoscore.stats.groups import by_group
 from protoscore.stats.resampling import flat
 
 CITATION = "@misc{fairjudge2025, title={FairJudge}, year={2025}, eprint={2510.22827}, archivePrefix={arXiv}}"
+TEXT = datasets.Value("large_string")  # of "string", evaluate refuses a column that starts with None
 
 
 class SelectiveAccuracy(evaluate.Metric):
@@ -45,7 +46,7 @@ class SelectiveAccuracy(evaluate.Metric):
             description=__doc__,
             citation=CITATION,
             inputs_description=SelectiveAccuracy.__doc__,
-            features=datasets.Features({name: datasets.Value("string") for name in ("predictions", "references")}),
+            features=datasets.Features(dict.fromkeys(("predictions", "references"), TEXT)),
             license="apache-2.0",
         )
 
