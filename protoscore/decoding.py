@@ -38,6 +38,7 @@ from protoscore.schema import Status
 
 MAX_PIXELS = 50_000_000
 AHEAD_PIXELS = 200_000_000  # decoded and not yet scored: 600 MB at most, plus one picture
+SMALL = 64 * 64  # pixels that are decoded faster than a thread is woken
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF", "MPO")
 
 T = TypeVar("T")
@@ -120,13 +121,20 @@ class Decoder:
                 tag, name, data = item
                 twin = next((entry for entry in window if entry[1] == name), None)
                 size = 0 if twin else _pixels(data)
-                window.append((tag, name, twin[2] if twin else self._pool.submit(decode, data), size))
+                window.append((tag, name, twin[2] if twin else self._start(data, size), size))
                 pixels += size
             if not window:
                 return
             tag, _, future, size = window.popleft()
             pixels -= size
             yield tag, future.result()
+
+    def _start(self, data: bytes, size: int) -> Future[Picture]:
+        if size > SMALL:
+            return self._pool.submit(decode, data)
+        done: Future[Picture] = Future()
+        done.set_result(decode(data))
+        return done
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -32,7 +32,6 @@ class Block(NamedTuple):
     """Pairs that are computed together. ``images`` and ``texts`` are row-wise; ``rows`` is where each picture is read."""
 
     number: int
-    first: int  # number of its first pair
     images: list[str]  # sha256 of the bytes
     texts: list[str]
     rows: list[int]
@@ -48,7 +47,7 @@ class Block(NamedTuple):
     def only(self, due: list[int]) -> Block:
         """The block with these of its pairs."""
         images, texts, rows = [self.images[i] for i in due], [self.texts[i] for i in due], [self.rows[i] for i in due]
-        return Block(self.number, self.first, images, texts, rows)
+        return Block(self.number, images, texts, rows)
 
 
 class Index:
@@ -77,7 +76,6 @@ class Index:
             images, texts = self._pair_image[start:stop], self._pair_text[start:stop]
             yield Block(
                 number,
-                start,
                 self._images.take(pa.array(images)).to_pylist(),
                 self._texts.take(pa.array(texts)).to_pylist(),
                 self._row_of_image[images].tolist(),

@@ -19,6 +19,7 @@ import pytest
 from PIL import Image
 
 from protoscore.catalog import load, names
+from protoscore.cells import _HubTable, rows
 from protoscore.errors import UnknownName
 from protoscore.schema import Cell, Status
 from protoscore.scorers import Score, facts_of
@@ -186,3 +187,13 @@ def test_bad_input_is_one_line_exit_code_2_and_nothing_written(dataset, tmp_path
 def test_unknown_component_names_the_kind():
     with pytest.raises(UnknownName, match="unknown generator 'scenes'; did you mean 'scene'"):
         load("generators", "scenes")
+
+
+def test_a_hub_dataset_gives_the_rows_of_its_files(dataset, tmp_path, monkeypatch):
+    """Through ``datasets``, as for a Hub id; the published folder stands in for the Hub, which tests cannot reach."""
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    published = _HubTable(str(dataset), "test")
+    from_files = list(rows(str(dataset)))
+    assert len(published) == len(from_files) and list(published.rows(3, 6)) == from_files[3:6]

@@ -186,7 +186,7 @@ def rerun(work: Path) -> None:
     """``protoscore score`` again over 45,400 finished pairs: the whole command, its start included."""
     from tests.controls import write_controls
 
-    data = write_controls(work / "data", 11_350, picture=lambda row, cell: f"{row} {cell} ".encode() * 2000, group=200)
+    data = write_controls(work / "data", 11_350, group=200)
     options = ["score", str(data), "-s", "constant", "-s", "random", "--out", str(work / "again")]
     command = [sys.executable, "-c", "from protoscore.cli import main; main()", *options]
     first = time.perf_counter()
