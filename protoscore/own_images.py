@@ -2,17 +2,17 @@
 
 The first rule that fits is taken, and what does not fit is refused by name before anything is scored:
 
-1. the prompts have a column of files (``file``, ``file_name``, ``filename``, ``image``, ``image_path`` or ``path``): each line pairs
-   that picture with that prompt. A file may stand in many lines, and a prompt too. Names are relative to the pictures' folder.
+1. the prompts have a column of files (``file``, ``file_name``, ``filename``, ``image``, ``image_path`` or ``path``): each line
+   pairs that picture with that prompt. A file may stand in many lines, and a prompt too. Names are relative to the pictures.
 2. one prompt: every picture is scored under it.
 3. one picture: it is scored under every prompt.
-4. the prompts have a column ``id``, ``prompt_id`` or ``key``: a picture belongs to the id that its folder is named after (``42/any.png``),
-   or its file (``42.png``, ``42_0.png``, ``42-1.png``).
-5. as many prompts as pictures: one to one, pictures in natural order of their names (2 before 10), or in the order of the list.
+4. the prompts have a column ``id``, ``prompt_id`` or ``key``: a picture belongs to the id that its folder is named after
+   (``42/any.png``), or its file (``42.png``, ``42_0.png``, ``42-1.png``).
+5. as many prompts as pictures: one to one, pictures in natural order of their names (2 before 10), or in that of the list.
 
-Prompts are a CSV, TSV, JSON (a list), JSON Lines or Parquet file with a column ``prompt``, ``text`` or ``caption``, or a text file with one
-prompt a line. Pictures are a folder, searched with its subfolders, or a list of files: a text file with one name a line, or a table with a
-column of files; a list that has prompts as well needs no other file. Names in a list are relative to the list.
+Prompts are a CSV, TSV, JSON (a list), JSON Lines or Parquet file with a column ``prompt``, ``text`` or ``caption``, or a text
+file with one prompt a line. Pictures are a folder, searched with its subfolders, or a list of files: a text file with one name
+a line, or a table with a column of files. A list that has prompts as well needs no other file. Names are relative to the list.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def pair_up(images: Path, prompts: Path | None = None) -> Pairing:
         rule, pairs = "one to one, in order", [_pair(line, *file) for line, file in zip(lines, files.items(), strict=True)]
     else:
         raise DatasetError(
-            f"{len(files)} pictures and {len(lines)} prompts cannot be paired: give the prompts a column 'file', or 'id' with a folder "
-            f"per id; the pictures begin with {_examples(files)}"
+            f"{len(files)} pictures and {len(lines)} prompts cannot be paired: give the prompts a column 'file', or 'id' with "
+            f"a folder per id; the pictures begin with {_examples(files)}"
         )
     return Pairing(_distinct(pairs), rule, [])
 
@@ -264,5 +264,6 @@ def _parquet(path: Path) -> list[dict[str, Any]]:
 
 
 _READERS: dict[str, Callable[[Path], Iterable[dict[str, Any]]]] = {
-    ".csv": _csv, ".tsv": lambda path: _csv(path, "\t"), ".json": _json, ".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": _parquet,
+    ".csv": _csv, ".tsv": lambda path: _csv(path, "\t"), ".parquet": _parquet,
+    ".json": _json, ".jsonl": _json_lines, ".ndjson": _json_lines,
 }  # fmt: skip
