@@ -149,22 +149,11 @@ def rate(
 
 
 @app.command()
-def scorers() -> None:
-    """List the metrics: what each answers, its range, its licence, its known bias."""
-    from importlib import import_module
+def scorers(name: Annotated[str | None, typer.Argument(help="A scorer, for its whole card.")] = None) -> None:
+    """Explain the metrics: what each answers, range, direction, licence, memory, speed, known bias."""
+    from protoscore.scorer_cards import print_card, print_list
 
-    from rich.console import Console
-    from rich.table import Table
-
-    from protoscore.catalog import names
-    from protoscore.scorers import facts_of
-
-    table = Table("scorer", "answers", "range", "licence", "known bias")
-    for name in names("scorers"):
-        facts = facts_of(import_module(f"protoscore.scorers.{name}"))
-        low, high = ("-inf" if facts.low is None else facts.low), ("inf" if facts.high is None else facts.high)
-        table.add_row(name, facts.question, f"{low} .. {high}", facts.licence, facts.known_bias)
-    Console().print(table)
+    print_card(name) if name else print_list()
 
 
 @app.callback(invoke_without_command=True)
