@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from protoscore.stats.resampling import Estimate, cluster_bootstrap, exact_bound, interval
+from protoscore.stats.resampling import Estimate, cluster_bootstrap, exact_bound, interval, rate_interval
 
 
 class FiveQuantities(NamedTuple):
@@ -49,7 +49,7 @@ def five_quantities(
     def estimate(columns: list[int]) -> Estimate:
         with np.errstate(invalid="ignore", divide="ignore"):
             value = float(np.mean(wins[:, columns].sum(0) / valid[:, columns].sum(0)))
-        low, high = _bounds(value, samples[:, columns].mean(1), groups)
+        low, high = rate_interval(value, samples[:, columns].mean(1), groups)
         n = int(valid[:, columns].sum())
         return Estimate(value, low, high, n, len(nc) * len(columns) - n, int(ties[:, columns].sum()))
 
@@ -69,10 +69,3 @@ def _compare(high: NDArray, low: NDArray, tie: float) -> tuple[NDArray, NDArray,
     valid = np.isfinite(high) & np.isfinite(low)
     tied = valid & (high == low)
     return np.where(valid, (high > low) + tie * tied, 0.0), valid.astype(float), tied
-
-
-def _bounds(value: float, samples: NDArray, groups: int) -> tuple[float, float]:
-    low, high = interval(samples)
-    if low == high and value in (0.0, 1.0):
-        return (value - exact_bound(groups), value) if value else (value, exact_bound(groups))
-    return low, high
