@@ -95,8 +95,18 @@ def _block(name: str, facts: Facts) -> RenderableType:
 
 def _table(facts: dict[str, Facts]) -> Table:
     table = Table(pad_edge=False)
-    for heading, ratio in (("scorer", 0), ("answers", 4), ("range", 0), ("licence", 2), ("GB", 0), ("speed", 2), ("known bias", 4)):
-        table.add_column(heading, ratio=ratio or None, no_wrap=heading == "scorer", justify="right" if heading == "GB" else "left")
+    for heading, ratio in (
+        ("scorer", 0),
+        ("answers", 4),
+        ("range", 0),
+        ("licence", 2),
+        ("GB", 0),
+        ("speed", 2),
+        ("known bias", 4),
+    ):
+        table.add_column(
+            heading, ratio=ratio or None, no_wrap=heading == "scorer", justify="right" if heading == "GB" else "left"
+        )
     table.expand = True
     for name, f in facts.items():
         arrow = "↑" if f.higher_is_better else "↓"

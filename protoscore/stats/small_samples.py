@@ -32,13 +32,14 @@ def sign_flip(gaps: ArrayLike, flips: int = 10_000, seed: int = 0) -> float:
         return float(np.mean(np.abs(np.array(list(product((-1, 1), repeat=len(gaps)))) @ gaps) >= seen))
     rng = np.random.default_rng(seed)
     extreme = sum(
-        int((np.abs(_signs(rng, min(CHUNK, flips - start), len(gaps)) @ gaps) >= seen).sum()) for start in range(0, flips, CHUNK)
+        int((np.abs(_signs(rng, min(CHUNK, flips - start), len(gaps)) @ gaps) >= seen).sum())
+        for start in range(0, flips, CHUNK)
     )
     return (extreme + 1) / (flips + 1)
 
 
 def _signs(rng: np.random.Generator, rows: int, columns: int) -> NDArray[np.float64]:
-    return rng.integers(0, 2, (rows, columns), dtype=np.int8) * 2.0 - 1
+    return rng.integers(0, 2, (rows, columns)).astype(np.float64) * 2 - 1
 
 
 def expanded_level(units: int, level: float = 0.95) -> float:

@@ -1,0 +1,209 @@
+"""Two runs over the same prompts (two checkpoints, two LoRAs): what changed, for each metric, and whether it can be told from chance.
+
+The unit is the prompt: pictures of one prompt are averaged first, and only prompts with a score in both runs count. The p-value
+comes from flipping signs of per-prompt differences, the interval from a bootstrap over prompts widened for few of them; Holm's
+correction goes over the metrics. A verdict other than "no detectable difference" needs an adjusted p below 0.05.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protoscore.errors import DatasetError
+from protoscore.folder import manifest_hash, read_manifest, write_text
+from protoscore.stats.paired import UnitsNeeded, holm, units_needed
+from protoscore.stats.resampling import Estimate, cluster_bootstrap, interval
+from protoscore.stats.small_samples import expanded_level, sign_flip
+from protoscore.tables import PromptTable, read_prompts
+
+LEVEL = 0.05
+POWER_Z = 2.8  # z(0.975) + z(0.8): a true difference of this many standard errors is found four times out of five
+SHOWN = 5  # prompts that changed most, each way
+
+Verdict = Literal["better", "worse", "no detectable difference", "nothing to compare"]
+
+
+class Change(NamedTuple):
+    """A prompt with its mean score in both runs."""
+
+    prompt: str
+    a: float
+    b: float
+
+
+class Difference(NamedTuple):
+    """One metric: how B differs from A over the prompts that both runs scored."""
+
+    scorer: str
+    a: float  # mean over common prompts
+    b: float
+    estimate: Estimate  # of B minus A; n: prompts
+    spread: float  # standard deviation of A's prompts: the yardstick that metrics of different scales share
+    p: float
+    p_holm: float
+    wins: int  # prompts where B is higher
+    losses: int
+    units: UnitsNeeded  # prompts that would detect a difference as large as the one seen, with 80 % power
+    detectable: float  # the smallest true difference that these prompts find with 80 % power
+    unscored: list[str]  # common prompts without a score in one run or both
+    states: dict[str, dict[str, int]]  # how each run's rows ended
+    most: list[Change]  # prompts that changed most, downwards first
+
+    @property
+    def verdict(self) -> Verdict:
+        if not self.estimate.n:
+            return "nothing to compare"
+        if not self.p_holm < LEVEL:
+            return "no detectable difference"
+        return "better" if self.estimate.value > 0 else "worse"
+
+    @property
+    def sentence(self) -> str:
+        """The result for people."""
+        e, name = self.estimate, self.scorer
+        if not e.n:
+            return f"{name}: no prompt has a score in both runs."
+        size = f"{e.value:+.4g} [{e.low:+.4g}, {e.high:+.4g}] over {e.n:,} prompts"
+        if self.verdict != "no detectable difference":
+            return f"B is {self.verdict} on {name}: {size}."
+        if not self.wins and not self.losses:
+            return f"No detectable difference on {name}: every one of {e.n:,} prompts has the same score in both runs."
+        more = self.units.more
+        if not math.isfinite(more) or e.n < 3:
+            need = "There are too few prompts to say how many more would be needed."
+        elif more > 1e6:
+            need = "More than a million prompts would be needed to detect a difference as small as this one."
+        else:
+            need = f"If the true difference is this large, about {max(1, more):,.0f} more prompts would show it (80 % power)."
+        return f"No detectable difference on {name}: {size}. {need}"
+
+
+class Comparison(NamedTuple):
+    """Every metric that both runs have, and what could not be compared."""
+
+    differences: list[Difference]
+    prompts: int  # in both runs
+    only_a: list[str]  # prompts
+    only_b: list[str]
+    left_out: list[str]  # metrics that are not in both runs, or not in the same form, with the reason
+    runs: tuple[str, str]  # hashes of the manifests
+
+    @property
+    def headline(self) -> str:
+        verdicts = [d.verdict for d in self.differences]
+        kinds = {v: verdicts.count(v) for v in ("better", "worse", "no detectable difference", "nothing to compare") if v in verdicts}
+        if len(kinds) == 1 and "no detectable difference" in kinds:
+            return "No detectable difference between A and B."
+        names = {"better": "B is better on {}", "worse": "B is worse on {}", "no detectable difference": "no detectable difference on {}",
+                 "nothing to compare": "nothing to compare on {}"}  # fmt: skip
+        parts = [names[v].format(f"{n} metric{'s' if n > 1 else ''}") for v, n in kinds.items()]
+        text = ", ".join(parts)
+        return text[0].upper() + text[1:] + "."
+
+    def worse(self) -> list[str]:
+        """Metrics on which B is worse."""
+        return [d.scorer for d in self.differences if d.verdict == "worse"]
+
+    def below(self, delta: float) -> list[str]:
+        """Metrics whose whole interval of B minus A lies below ``delta``."""
+        return [d.scorer for d in self.differences if d.estimate.n and d.estimate.high < delta]
+
+
+def compare(run_a: Path, run_b: Path, resamples: int = 10_000, seed: int = 0) -> Comparison:
+    """Compare run B with run A, prompt by prompt.
+
+    Raises:
+        DatasetError: a folder is no run over own pictures, or the two have no prompt or no metric in common.
+    """
+    a, b = ({table.scorer: table for table in read_prompts(run)} for run in (run_a, run_b))
+    left_out = _incomparable(run_a, run_b)
+    common = [name for name in a if name in b and not any(reason.startswith(f"{name}: ") for reason in left_out)]
+    if not common:
+        raise DatasetError(f"the runs have no metric in common: {'; '.join(left_out)}")
+    prompts_a, prompts_b = ({p for t in tables.values() for p in t.prompts.tolist()} for tables in (a, b))
+    if not prompts_a & prompts_b:
+        raise DatasetError(f"{run_a} and {run_b} have no prompt in common; prompts are matched by their text")
+    differences = [_difference(a[name], b[name], resamples, seed) for name in common]
+    adjusted = holm([d.p for d in differences])
+    return Comparison(
+        [d._replace(p_holm=float(p)) for d, p in zip(differences, adjusted, strict=True)],
+        len(prompts_a & prompts_b), sorted(prompts_a - prompts_b), sorted(prompts_b - prompts_a), left_out,
+        (manifest_hash(run_a), manifest_hash(run_b)),
+    )  # fmt: skip
+
+
+def _incomparable(run_a: Path, run_b: Path) -> list[str]:
+    """Metrics that only one run has, or that are not the same in both."""
+    a, b = ({s["name"]: s for s in read_manifest(run, "score")["parameters"]["scorers"]} for run in (run_a, run_b))
+    reasons = [f"{name}: only in {'A' if name in a else 'B'}" for name in [*a, *b] if (name in a) != (name in b)]
+    for name in a.keys() & b.keys():
+        for key in ("revision", "parameters"):
+            if a[name][key] != b[name][key]:
+                reasons.append(f"{name}: its {key} in A is {a[name][key]} and in B {b[name][key]}")
+                break
+    return sorted(reasons)
+
+
+def _difference(a: PromptTable, b: PromptTable, resamples: int, seed: int) -> Difference:
+    means_a, means_b = (dict(zip(*(part.tolist() for part in table.by_prompt()), strict=True)) for table in (a, b))
+    common = sorted(means_a.keys() & means_b.keys())
+    both = np.array([[means_a[p], means_b[p]] for p in common], float).reshape(-1, 2)
+    scored = np.isfinite(both).all(1)
+    x, y = both[scored].T
+    gaps = y - x
+    spread = float(x.std(ddof=1)) if len(x) > 1 else float("nan")
+    names = np.array(common, dtype=object)
+    order = np.argsort(gaps, kind="stable")
+    shown = [i for i in [*order[:SHOWN], *order[-SHOWN:][::-1]] if gaps[i] != 0]
+    most = [Change(names[scored][i], float(x[i]), float(y[i])) for i in dict.fromkeys(shown)]
+    error = gaps.std(ddof=1) / math.sqrt(len(gaps)) if len(gaps) > 1 else float("nan")
+    return Difference(
+        a.scorer, _mean(x), _mean(y), _estimate(gaps, len(common), resamples, seed), spread,
+        sign_flip(gaps, resamples, seed), float("nan"), int((gaps > 0).sum()), int((gaps < 0).sum()), units_needed(y, x),
+        float(POWER_Z * error), names[~scored].tolist(), {"A": a.states, "B": b.states}, most,
+    )  # fmt: skip
+
+
+def _mean(values: NDArray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _estimate(gaps: NDArray, of: int, resamples: int, seed: int) -> Estimate:
+    n = len(gaps)
+    if not n:
+        return Estimate(float("nan"), float("nan"), float("nan"), 0, of)
+    if n < 2:
+        return Estimate(float(gaps[0]), -math.inf, math.inf, n, of - n, int((gaps == 0).sum()))
+    samples = cluster_bootstrap(gaps[:, None], np.ones((n, 1)), None, resamples, seed)[:, 0]
+    return Estimate(float(gaps.mean()), *interval(samples, expanded_level(n)), n, of - n, int((gaps == 0).sum()))
+
+
+def as_json(found: Comparison) -> dict[str, Any]:
+    """Everything that was found, for machines; infinite and undefined numbers are null."""
+    rows = [d._asdict() | {"estimate": d.estimate._asdict(), "units": d.units._asdict(), "verdict": d.verdict,
+                           "sentence": d.sentence, "most": [c._asdict() for c in d.most]} for d in found.differences]  # fmt: skip
+    return _finite({"headline": found.headline} | found._asdict() | {"differences": rows})
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_comparison(found: Comparison, run_a: Path, run_b: Path, page: Path) -> None:
+    """Write the HTML page, and the numbers as JSON beside it."""
+    from protoscore.pages import environment
+
+    names = {"A": run_a.name or str(run_a), "B": run_b.name or str(run_b)}
+    html = environment().get_template("comparison.html.jinja").render(found=found, names=names)
+    write_text(page, html)
+    write_text(page.with_suffix(".json"), json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n")
