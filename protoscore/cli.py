@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -22,6 +23,7 @@ app = typer.Typer(
 )  # fmt: skip
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; the same command goes on where it stopped.")]
+
 ScorerNames = Annotated[
     list[str], typer.Option("--scorer", "-s", help="Name of a scorer, or NAME:FOLDER_OR_HUB_ID. Repeat for several.")
 ]
@@ -92,21 +94,48 @@ def filter_(
 
 @app.command()
 def score(
-    dataset: Annotated[str, typer.Argument(help="A folder with a 'controls' config, or a Hub dataset id.")],
     out: Out,
     scorer: ScorerNames,
-    split: Annotated[str, typer.Option(help="Split to score.")] = "test",
+    dataset: Annotated[str | None, typer.Argument(help="A folder with a 'controls' config, or a Hub dataset id.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Your own pictures instead: a folder, or a list of files.")] = None,
+    prompts: Annotated[Path | None, typer.Option(help="Their prompts: .csv .tsv .json .jsonl .parquet or .txt.")] = None,
+    split: Annotated[str, typer.Option(help="Split of the dataset to score.")] = "test",
     limit: Annotated[int | None, typer.Option(min=1, help="Score the first N rows only.")] = None,
+    form: Annotated[Literal["parquet", "csv", "json"], typer.Option("--format", help="Write this form as well.")] = "parquet",
 ) -> None:
-    """Score the four cells of a dataset with one or more metrics."""
-    from protoscore.catalog import load
-    from protoscore.scoring import score_dataset
+    """Score a dataset's four cells, or your own pictures, with one or more metrics.
 
+    Which prompt belongs to which picture (the first rule that fits; what does not fit is refused by name):
+
+    1. --prompts has a column file, file_name, filename, image, image_path or path: each line pairs that picture with its
+    prompt, text or caption; a picture may have several lines, and so may a prompt.
+
+    2. One prompt: it serves every picture.
+
+    3. One picture: it is scored under every prompt.
+
+    4. --prompts has a column id, prompt_id or key: pictures lie in a folder of that name (42/any.png) or carry it as their own
+    (42.png, 42_0.png).
+
+    5. As many prompts as pictures: one to one, file names in natural order (2 before 10), or in the order of the list.
+    """
+    from protoscore.catalog import load
+    from protoscore.own_images import OwnImages
+    from protoscore.scoring import score_dataset, score_rows
+    from protoscore.tables import export
+
+    if (dataset is None) == (images is None) or (prompts is not None and images is None):
+        raise ConfigError("give a DATASET, or --images with --prompts; see: protoscore score --help")
+    own = OwnImages(images, prompts, limit) if images else None
     scorers = [load("scorers", name) for name in dict.fromkeys(scorer)]
-    counts = score_dataset(dataset, scorers, out, split, limit)
+    counts = score_rows(own, scorers, out) if own else score_dataset(str(dataset), scorers, out, split, limit)
     failed = f", {counts.not_ok} without a number (see the column 'reason')" if counts.not_ok else ""
+    if own:
+        print(f"{len(own)} pairs, {own.rule}" + (f"; {len(own.unused)} pictures have no prompt" if own.unused else ""))
     print(f"{out / 'scores.parquet'}: {counts.rows} scores, {counts.scored_now} made now{failed}")
-    print(f"Next: protoscore report {out} --dataset {dataset}")
+    if form != "parquet":
+        print(export(out, form))
+    print(f"Next: protoscore report {out}" + (f" --dataset {dataset}" if dataset else ""))
 
 
 @app.command()
@@ -121,6 +150,35 @@ def report(
 
     path = make_report(run, dataset, out, resamples)
     print(f"Open {path} in a browser.")
+
+
+@app.command()
+def compare(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="The run to compare with, e.g. the model in use.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="The run in question, e.g. the new checkpoint.")],
+    out: Annotated[Path | None, typer.Option(help="HTML file (default: RUN_B/comparison.html); JSON comes beside it.")] = None,
+    fail_if_worse: Annotated[bool, typer.Option("--fail-if-worse", help="Exit with 1 if B is worse on a metric.")] = False,
+    fail_below: Annotated[
+        float | None, typer.Option(metavar="DELTA", help="Exit with 1 if the whole interval of B - A is below DELTA.")
+    ] = None,
+    resamples: Annotated[int, typer.Option(min=1000, help="Bootstrap resamples and sign flips.")] = 10_000,
+) -> None:
+    """Did B get better or worse than A, prompt by prompt, on each metric? Both are runs of score --images.
+
+    The exit code is 0, 1 if a --fail option says so, and 2 for an error.
+    """
+    from protoscore.comparison import compare as compare_runs
+    from protoscore.comparison import print_comparison, write_comparison
+
+    found = compare_runs(run_a, run_b, resamples)
+    print_comparison(found)
+    page = out or run_b / "comparison.html"
+    write_comparison(found, run_a, run_b, page)
+    print(f"Open {page} in a browser.")
+    failed = (found.worse() if fail_if_worse else []) + (found.below(fail_below) if fail_below is not None else [])
+    if failed:
+        print(f"Failed: {', '.join(dict.fromkeys(failed))}")
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -177,7 +235,8 @@ def main() -> None:
     except Exception as error:
         if type(error).__module__.startswith(("click", "typer")):  # wrong usage: typer's own one-line message
             _stop(f"{error.format_message()}; see: protoscore --help")  # type: ignore[attr-defined]
-        raise
+        traceback.print_exc()  # a bug of ours; 2 all the same, since 1 is the answer "worse"
+        raise SystemExit(2) from error
 
 
 def _stop(message: str) -> None:

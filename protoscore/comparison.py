@@ -1,4 +1,4 @@
-"""Two runs over the same prompts (two checkpoints, two LoRAs): what changed, for each metric, and whether it can be told from chance.
+"""Two runs over the same prompts (two checkpoints, two LoRAs): what changed for each metric, and could it be chance?
 
 The unit is the prompt: pictures of one prompt are averaged first, and only prompts with a score in both runs count. The p-value
 comes from flipping signs of per-prompt differences, the interval from a bootstrap over prompts widened for few of them; Holm's
@@ -14,9 +14,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+import protoscore
 from protoscore.errors import DatasetError
 from protoscore.folder import manifest_hash, read_manifest, write_text
+from protoscore.schema import Status
 from protoscore.stats.paired import UnitsNeeded, holm, units_needed
 from protoscore.stats.resampling import Estimate, cluster_bootstrap, interval
 from protoscore.stats.small_samples import expanded_level, sign_flip
@@ -27,6 +33,12 @@ POWER_Z = 2.8  # z(0.975) + z(0.8): a true difference of this many standard erro
 SHOWN = 5  # prompts that changed most, each way
 
 Verdict = Literal["better", "worse", "no detectable difference", "nothing to compare"]
+VERDICTS = {  # in the order of telling
+    "worse": "B is worse on",
+    "better": "B is better on",
+    "no detectable difference": "no detectable difference on",
+    "nothing to compare": "nothing to compare on",
+}
 
 
 class Change(NamedTuple):
@@ -64,6 +76,11 @@ class Difference(NamedTuple):
         return "better" if self.estimate.value > 0 else "worse"
 
     @property
+    def share(self) -> str:
+        """On how many prompts B is higher, of those that differ."""
+        return f"{self.wins:,} of {self.wins + self.losses:,}"
+
+    @property
     def sentence(self) -> str:
         """The result for people."""
         e, name = self.estimate, self.scorer
@@ -87,7 +104,7 @@ class Difference(NamedTuple):
 class Comparison(NamedTuple):
     """Every metric that both runs have, and what could not be compared."""
 
-    differences: list[Difference]
+    differences: list[Difference]  # worse ones first
     prompts: int  # in both runs
     only_a: list[str]  # prompts
     only_b: list[str]
@@ -96,15 +113,28 @@ class Comparison(NamedTuple):
 
     @property
     def headline(self) -> str:
-        verdicts = [d.verdict for d in self.differences]
-        kinds = {v: verdicts.count(v) for v in ("better", "worse", "no detectable difference", "nothing to compare") if v in verdicts}
-        if len(kinds) == 1 and "no detectable difference" in kinds:
-            return "No detectable difference between A and B."
-        names = {"better": "B is better on {}", "worse": "B is worse on {}", "no detectable difference": "no detectable difference on {}",
-                 "nothing to compare": "nothing to compare on {}"}  # fmt: skip
-        parts = [names[v].format(f"{n} metric{'s' if n > 1 else ''}") for v, n in kinds.items()]
-        text = ", ".join(parts)
-        return text[0].upper() + text[1:] + "."
+        parts = []
+        for verdict, words in VERDICTS.items():
+            if some := [d.scorer for d in self.differences if d.verdict == verdict]:
+                parts.append(f"{words} {' and '.join(some) if len(some) < 3 else f'{len(some)} metrics'}")
+        return f"{parts[0][0].upper()}{', '.join(parts)[1:]}."
+
+    def notes(self) -> list[str]:
+        """What is not in the comparison, and why."""
+        notes = [f"Not compared: {reason}." for reason in self.left_out]
+        for side, prompts in (("A", self.only_a), ("B", self.only_b)):
+            if prompts:
+                notes.append(f"{len(prompts):,} prompt(s) are in {side} only and left out: {_some(prompts)}.")
+        for d in self.differences:
+            if d.unscored:
+                notes.append(
+                    f"{d.scorer}: {len(d.unscored):,} prompt(s) without a score in one run left out: {_some(d.unscored)}."
+                )
+            for side, states in d.states.items():
+                failed = ", ".join(f"{n:,} {state}" for state, n in states.items() if state != Status.OK)
+                if failed:
+                    notes.append(f"{d.scorer}: {side} has pictures without a score: {failed}.")
+        return notes
 
     def worse(self) -> list[str]:
         """Metrics on which B is worse."""
@@ -131,8 +161,9 @@ def compare(run_a: Path, run_b: Path, resamples: int = 10_000, seed: int = 0) ->
         raise DatasetError(f"{run_a} and {run_b} have no prompt in common; prompts are matched by their text")
     differences = [_difference(a[name], b[name], resamples, seed) for name in common]
     adjusted = holm([d.p for d in differences])
+    differences = [d._replace(p_holm=float(p)) for d, p in zip(differences, adjusted, strict=True)]
     return Comparison(
-        [d._replace(p_holm=float(p)) for d, p in zip(differences, adjusted, strict=True)],
+        sorted(differences, key=lambda d: list(VERDICTS).index(d.verdict)),
         len(prompts_a & prompts_b), sorted(prompts_a - prompts_b), sorted(prompts_b - prompts_a), left_out,
         (manifest_hash(run_a), manifest_hash(run_b)),
     )  # fmt: skip
@@ -184,10 +215,20 @@ def _estimate(gaps: NDArray, of: int, resamples: int, seed: int) -> Estimate:
     return Estimate(float(gaps.mean()), *interval(samples, expanded_level(n)), n, of - n, int((gaps == 0).sum()))
 
 
+def _some(prompts: list[str]) -> str:
+    """The first three, cut to a length that fits a line."""
+    short = [repr(p if len(p) <= 40 else f"{p[:39]}…") for p in prompts[:3]]
+    return ", ".join(short) + (" ..." if len(prompts) > 3 else "")
+
+
 def as_json(found: Comparison) -> dict[str, Any]:
     """Everything that was found, for machines; infinite and undefined numbers are null."""
-    rows = [d._asdict() | {"estimate": d.estimate._asdict(), "units": d.units._asdict(), "verdict": d.verdict,
-                           "sentence": d.sentence, "most": [c._asdict() for c in d.most]} for d in found.differences]  # fmt: skip
+    rows = [
+        d._asdict()
+        | {"estimate": d.estimate._asdict(), "units": d.units._asdict(), "most": [change._asdict() for change in d.most]}
+        | {"verdict": d.verdict, "sentence": d.sentence}
+        for d in found.differences
+    ]
     return _finite({"headline": found.headline} | found._asdict() | {"differences": rows})
 
 
@@ -199,11 +240,37 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def print_comparison(found: Comparison) -> None:
+    """The answer first, then a table, then what was left out."""
+    console = Console()
+    console.print(Text(found.headline, style="bold"))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for heading in ("metric", "A", "B", "B - A", "95 % interval", "p (Holm)", "B wins"):
+        table.add_column(heading, justify="left" if heading == "metric" else "right")
+    tones = {"better": "green", "worse": "red"}
+    for d in found.differences:
+        e = d.estimate
+        numbers = (f"{d.a:.4g}", f"{d.b:.4g}", f"{e.value:+.4g}", f"{e.low:+.3g} {e.high:+.3g}", p_value(d.p_holm), d.share)
+        table.add_row(Text(d.scorer), *numbers, style=tones.get(d.verdict, ""))
+    console.print(table)
+    for line in [*(d.sentence for d in found.differences), *found.notes()]:
+        console.print(Text(f"- {line}"))
+
+
+def p_value(p: float) -> str:
+    """``0.032``, ``< 0.001``, or a dash where nothing was tested."""
+    return "-" if not math.isfinite(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def write_comparison(found: Comparison, run_a: Path, run_b: Path, page: Path) -> None:
     """Write the HTML page, and the numbers as JSON beside it."""
     from protoscore.pages import environment
 
     names = {"A": run_a.name or str(run_a), "B": run_b.name or str(run_b)}
-    html = environment().get_template("comparison.html.jinja").render(found=found, names=names)
+    html = (
+        environment()
+        .get_template("comparison.html.jinja")
+        .render(found=found, names=names, p_value=p_value, version=protoscore.__version__)
+    )
     write_text(page, html)
     write_text(page.with_suffix(".json"), json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n")

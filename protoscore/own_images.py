@@ -7,7 +7,7 @@ The first rule that fits is taken, and what does not fit is refused by name befo
 2. one prompt: every picture is scored under it.
 3. one picture: it is scored under every prompt.
 4. the prompts have a column ``id``, ``prompt_id`` or ``key``: a picture belongs to the id that its folder is named after
-   (``42/any.png``), or its file (``42.png``, ``42_0.png``, ``42-1.png``).
+   (``42/any.png``), or else its file (``42.png``, ``42_0.png``, ``42-1.png``).
 5. as many prompts as pictures: one to one, pictures in natural order of their names (2 before 10), or in that of the list.
 
 Prompts are a CSV, TSV, JSON (a list), JSON Lines or Parquet file with a column ``prompt``, ``text`` or ``caption``, or a text
@@ -27,6 +27,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from protoscore.errors import DatasetError
+from protoscore.rows import Row, files_fingerprint
 from protoscore.schema import content_id
 
 FILE = ("file", "file_name", "filename", "image", "image_path", "path")
@@ -86,7 +87,7 @@ def pair_up(images: Path, prompts: Path | None = None) -> Pairing:
         rule = "one prompt for every picture" if len(lines) == 1 else "every prompt for one picture"
         pairs = [_pair(line, name, path) for name, path in files.items() for line in lines]
     elif all(line.id for line in lines):
-        rule, pairs = "by prompt id", _by_id(lines, files)
+        rule, pairs = _by_id(lines, files)
     elif len(lines) == len(files):
         rule, pairs = "one to one, in order", [_pair(line, *file) for line, file in zip(lines, files.items(), strict=True)]
     else:
@@ -98,17 +99,43 @@ def pair_up(images: Path, prompts: Path | None = None) -> Pairing:
 
 
 class OwnImages:
-    """The rows of :func:`pair_up` for the scoring stage, pictures read one at a time."""
+    """The pairs of :func:`pair_up` as :class:`protoscore.rows.Rows`; a picture is read when its row is reached.
 
-    columns = ("id", "prompt", "image")
-    scenes = None
+    Args:
+        limit: pairs to stop after.
 
-    def __init__(self, images: Path, prompts: Path | None = None):
-        self.pairing = pair_up(images, prompts)
-        self.source = str(images) if prompts is None else f"{images} with {prompts}"
+    Raises:
+        DatasetError: as :func:`pair_up`.
+    """
+
+    columns: tuple[str, ...] = ("id", "prompt", "image")
+    scenes: bool | None = None
+    parent: Path | None = None
+
+    def __init__(self, images: Path, prompts: Path | None = None, limit: int | None = None):
+        found = pair_up(images, prompts)
+        self.rule, self.unused = found.rule, found.unused
+        self._pairs = found.pairs[:limit]
+        self.source = str(images)
+        what = content_id(*(part for pair in self._pairs for part in pair[:3]), length=24)
+        self.parameters: dict[str, Any] = {"prompts": str(prompts or images), "rule": self.rule, "pairs": what}
 
     def __len__(self) -> int:
-        return len(self.pairing.pairs)
+        return len(self._pairs)
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        for pair in self._pairs[start:stop]:
+            try:
+                data = pair.path.read_bytes()
+            except OSError:  # gone or forbidden since it was listed: the row ends in a state, as without a picture
+                data = b""
+            yield Row((pair.id, pair.prompt, pair.image), pair.prompt, data)
+
+    def fingerprint(self) -> str | None:
+        try:
+            return files_fingerprint(dict.fromkeys(pair.path for pair in self._pairs), self.parameters)
+        except OSError:
+            return None
 
 
 def _pair(line: Prompt, name: str, path: Path) -> Pair:
@@ -121,7 +148,7 @@ def _by_file(root: Path, lines: list[Prompt], files: dict[str, Path]) -> Pairing
     return Pairing(pairs, "by file name", sorted(files.keys() - {name for name, _ in named.values()}, key=natural))
 
 
-def _by_id(lines: list[Prompt], files: dict[str, Path]) -> list[Pair]:
+def _by_id(lines: list[Prompt], files: dict[str, Path]) -> tuple[str, list[Pair]]:
     ids = {line.id: line for line in lines}
     _refuse([i for i, n in Counter(line.id for line in lines).items() if n > 1], "{} id(s) stand for several prompts")
     owners = {name: _owner(name, ids) for name in files}
@@ -129,15 +156,21 @@ def _by_id(lines: list[Prompt], files: dict[str, Path]) -> list[Pair]:
         [name for name, owner in owners.items() if owner is None],
         "{} picture(s) belong to no prompt id: name a folder or the file after the id, or give the prompts a column 'file'",
     )
-    _refuse(sorted(ids.keys() - set(owners.values()), key=natural), "{} prompt id(s) have no picture")
-    return [_pair(ids[owner], name, files[name]) for name, owner in owners.items() if owner is not None]
+    _refuse(sorted(ids.keys() - {owner for owner in owners.values() if owner}, key=natural), "{} prompt id(s) have no picture")
+    pairs = [_pair(ids[owner], name, files[name]) for name, owner in owners.items() if owner is not None]
+    by_folder = sum(owner in PurePosixPath(name).parts[:-1] for name, owner in owners.items())
+    where = "folders" if by_folder == len(files) else "files" if not by_folder else "folders and files"
+    return f"by prompt id, as the {where} are named", pairs
 
 
 def _owner(name: str, ids: dict[str, Prompt]) -> str | None:
-    """The id that a file belongs to: its whole name before a numbered one before a folder, the innermost folder first."""
+    """The id that a picture belongs to: of the innermost folder named after one, else of the file, with or without a number.
+
+    Folders come first because files in them are usually numbered, and a number may be another prompt's id.
+    """
     path = PurePosixPath(name)
     numbered = re.fullmatch(r"(.+)[_-]\d+", path.stem)
-    candidates = [path.stem, *([numbered[1]] if numbered else []), *reversed(path.parts[:-1])]
+    candidates = [*reversed(path.parts[:-1]), path.stem, *([numbered[1]] if numbered else [])]
     return next((candidate for candidate in candidates if candidate in ids), None)
 
 

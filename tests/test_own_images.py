@@ -76,12 +76,12 @@ def test_one_to_one_is_in_natural_order_and_one_serves_many(folder):
 
 
 def test_a_folder_or_a_file_per_prompt_id(folder):
-    root = folder("1/a.png", "1/b.png", "2_0.png", "2-1.png", "2_1/x.png", "deep/3/samples/0.png", "4.png", "4/4_7.png")
+    root = folder("1/a.png", "1/b.png", "2_0.png", "2-1.png", "2_1/x.png", "deep/3/samples/2.png", "4.png", "4/4_7.png")
     table = prompts(root, [{"id": i, "prompt": f"p{i}"} for i in ("1", "2", "2_1", "3", "4")])
     owners = {p.image: p.id for p in pair_up(root, table).pairs}
     assert owners == {
         "1/a.png": "1", "1/b.png": "1", "2_0.png": "2", "2-1.png": "2", "2_1/x.png": "2_1",
-        "deep/3/samples/0.png": "3", "4.png": "4", "4/4_7.png": "4",
+        "deep/3/samples/2.png": "3", "4.png": "4", "4/4_7.png": "4",
     }  # fmt: skip
 
 

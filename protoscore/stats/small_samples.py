@@ -23,18 +23,16 @@ def sign_flip(gaps: ArrayLike, flips: int = 10_000, seed: int = 0) -> float:
     Returns:
         p in (0, 1]; NaN without units.
     """
-    gaps = np.asarray(gaps, float)
-    gaps = gaps[np.isfinite(gaps)]
-    if not len(gaps):
+    found = np.asarray(gaps, float)
+    found = found[np.isfinite(found)]
+    if not len(found):
         return float("nan")
-    seen = abs(gaps.sum()) * (1 - 1e-12)  # sums in another order differ in the last digit and are the same
-    if len(gaps) <= EXACT:
-        return float(np.mean(np.abs(np.array(list(product((-1, 1), repeat=len(gaps)))) @ gaps) >= seen))
+    seen = abs(found.sum()) * (1 - 1e-12)  # sums in another order differ in the last digit and are the same
+    if len(found) <= EXACT:
+        return float(np.mean(np.abs(np.array(list(product((-1, 1), repeat=len(found)))) @ found) >= seen))
     rng = np.random.default_rng(seed)
-    extreme = sum(
-        int((np.abs(_signs(rng, min(CHUNK, flips - start), len(gaps)) @ gaps) >= seen).sum())
-        for start in range(0, flips, CHUNK)
-    )
+    sizes = [min(CHUNK, flips - start) for start in range(0, flips, CHUNK)]
+    extreme = sum(int((np.abs(_signs(rng, size, len(found)) @ found) >= seen).sum()) for size in sizes)
     return (extreme + 1) / (flips + 1)
 
 
