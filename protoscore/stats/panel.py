@@ -14,19 +14,57 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from protoscore.stats.pairwise import FiveQuantities, comparisons, quantities_of
-from protoscore.stats.resampling import Estimate, cluster_index, cluster_weights, exact_bound, interval
+from protoscore.stats.resampling import CHUNK, Estimate, cluster_index, cluster_weights, exact_bound, interval
 
 Groups = Mapping[str, NDArray[np.bool_]]
 
 
-def five_quantities_by_group(
-    scores: ArrayLike, clusters: ArrayLike, groups: Groups, resamples: int = 10_000, seed: int = 0
-) -> list[dict[str, FiveQuantities]]:
+class Draws:
+    """Bootstrap draws of whole clusters, kept to be used for everything: a byte a cluster and draw.
+
+    Args:
+        clusters: (rows,) labels of what was sampled independently: the triplet.
+    """
+
+    def __init__(self, clusters: ArrayLike, resamples: int = 10_000, seed: int = 0):
+        labels = np.asarray(clusters)
+        self.index, self.units = cluster_index(labels, len(labels))
+        self.resamples = resamples
+        parts = [np.minimum(weights, 255).astype(np.uint8) for weights in cluster_weights(self.units, resamples, seed)]
+        self._counts = np.concatenate(parts) if parts else np.zeros((0, self.units), np.uint8)
+
+    def units_in(self, rows: NDArray[np.bool_]) -> int:
+        """How many clusters have a row among ``rows``."""
+        return len(np.unique(self.index[rows]))
+
+    def group_sums(self, columns: NDArray, groups: Groups) -> dict[str, NDArray[np.float32]]:
+        """Column sums of each group in each draw, (resamples, columns).
+
+        Rows of the same groups form a stratum; strata are summed once and added up to groups, which overlap.
+        """
+        member = np.stack([np.asarray(rows, bool) for rows in groups.values()], axis=1)
+        kinds, stratum = np.unique(member, axis=0, return_inverse=True)
+        parts = []
+        for number, kind in enumerate(kinds):
+            rows = np.flatnonzero(stratum.ravel() == number)
+            used, place = np.unique(self.index[rows], return_inverse=True)
+            order = np.argsort(place, kind="stable")
+            starts = np.searchsorted(place[order], np.arange(len(used)))
+            parts.append((used, np.add.reduceat(columns[rows[order]].astype(np.float32), starts), np.flatnonzero(kind)))
+        out = np.zeros((len(groups), self.resamples, columns.shape[1]), np.float32)
+        for start in range(0, self.resamples, CHUNK):
+            part = slice(start, start + CHUNK)
+            for used, sums, inside in parts:
+                out[inside, part] += self._counts[part, used].astype(np.float32) @ sums
+        return dict(zip(groups, out, strict=True))
+
+
+def five_quantities_by_group(scores: ArrayLike, draws: Draws, groups: Groups) -> list[dict[str, FiveQuantities]]:
     """The five quantities of every scorer in every group of rows.
 
     Args:
         scores: (scorers, rows, 4) in the order of :class:`protoscore.schema.Cell`, higher is better, NaN where there is none.
-        clusters: (rows,) triplet of each row.
+        draws: of the triplets behind the rows.
         groups: (rows,) masks by name.
 
     Returns:
@@ -34,11 +72,10 @@ def five_quantities_by_group(
     """
     tables = [comparisons(*np.asarray(table, float).T) for table in np.asarray(scores, float)]
     columns = np.hstack([np.hstack([wins, valid]) for wins, valid, _ in tables])
-    index, _ = cluster_index(clusters, len(columns))
-    samples = _group_sums(columns, clusters, groups, resamples, seed)
+    samples = draws.group_sums(columns, groups)
     found: list[dict[str, FiveQuantities]] = [{} for _ in tables]
     for name, rows in groups.items():
-        units = len(np.unique(index[rows]))
+        units = draws.units_in(rows)
         for number, (wins, valid, ties) in enumerate(tables):
             here = samples[name][:, number * 12 : number * 12 + 12].astype(np.float64)
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -58,32 +95,29 @@ class Pairing(NamedTuple):
 
 
 def compare_choices(
-    choices: ArrayLike, clusters: ArrayLike, groups: Groups, pairs: Sequence[tuple[int, int]] | None = None,
-    resamples: int = 10_000, seed: int = 0,
-) -> dict[str, list[Pairing]]:  # fmt: skip
+    choices: ArrayLike, draws: Draws, groups: Groups, pairs: Sequence[tuple[int, int]] | None = None
+) -> dict[str, list[Pairing]]:
     """Agreement and difference of scorers (or people) that made the same choices, by group.
 
     Args:
-        choices: (rows, scorers), 1 right, 0 wrong, NaN undecided.
-        pairs: which columns to compare; default each with each.
+        choices: (rows, choices a row, scorers), 1 right, 0 wrong, NaN undecided.
+        pairs: which scorers to compare; default each with each.
     """
     table = np.asarray(choices, float)
-    pairs = list(combinations(range(table.shape[1]), 2)) if pairs is None else list(pairs)
+    pairs = list(combinations(range(table.shape[2]), 2)) if pairs is None else list(pairs)
     if not pairs:
         return {name: [] for name in groups}
     decided, right = np.isfinite(table), np.nan_to_num(table)
     first, second = (np.array(side) for side in zip(*pairs, strict=True))
-    both = decided[:, first] & decided[:, second]
-    a, b = right[:, first] * both, right[:, second] * both
-    columns = np.hstack([both, a, b, a * b])
-    index, _ = cluster_index(clusters, len(columns))
-    samples = _group_sums(columns, clusters, groups, resamples, seed)
+    both = decided[:, :, first] & decided[:, :, second]
+    a, b = right[:, :, first] * both, right[:, :, second] * both
+    columns = np.hstack([part.sum(1) for part in (both, a, b, a * b)])
+    samples = draws.group_sums(columns, groups)
     found = {}
     for name, rows in groups.items():
-        units = len(np.unique(index[rows]))
+        units, size = draws.units_in(rows), int(np.count_nonzero(rows)) * table.shape[1]
         seen = columns[rows].sum(0).reshape(4, 1, -1)
         drawn = samples[name].astype(np.float64).reshape(-1, 4, len(pairs)).transpose(1, 0, 2)
-        size = int(np.count_nonzero(rows))
         found[name] = [_pairing(pair, seen[:, :, k], drawn[:, :, k], units, size) for k, pair in enumerate(pairs)]
     return found
 
@@ -113,31 +147,3 @@ def binary_kappa(sums: NDArray) -> NDArray[np.float64]:
         agree = (n - a - b + 2 * both) / n
         chance = (a * b + (n - a) * (n - b)) / n**2
         return np.where(chance < 1, (agree - chance) / (1 - chance), np.nan)
-
-
-def _group_sums(
-    columns: NDArray, clusters: ArrayLike, groups: Groups, resamples: int, seed: int
-) -> dict[str, NDArray[np.float32]]:
-    """Resampled column sums of each group, (resamples, columns).
-
-    Rows of the same groups form a stratum; strata are summed once and added up to groups, which overlap.
-    """
-    index, units = cluster_index(clusters, len(columns))
-    member = np.stack([np.asarray(rows, bool) for rows in groups.values()], axis=1)
-    kinds, stratum = np.unique(member, axis=0, return_inverse=True)
-    parts = []
-    for number in range(len(kinds)):
-        rows = np.flatnonzero(stratum.ravel() == number)
-        used, place = np.unique(index[rows], return_inverse=True)
-        sums = np.zeros((len(used), columns.shape[1]), np.float32)
-        np.add.at(sums, place, columns[rows].astype(np.float32))
-        parts.append((used, sums, np.flatnonzero(kinds[number])))
-    out = np.zeros((len(groups), resamples, columns.shape[1]), np.float32)
-    start = 0
-    for weights in cluster_weights(units, resamples, seed):
-        stop = start + len(weights)
-        light = weights.astype(np.float32)
-        for used, sums, inside in parts:
-            out[inside, start:stop] += light[:, used] @ sums
-        start = stop
-    return dict(zip(groups, out, strict=True))

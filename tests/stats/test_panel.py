@@ -8,7 +8,7 @@ import pytest
 from protoscore.stats.agreement import cohen_kappa
 from protoscore.stats.paired import difference
 from protoscore.stats.pairwise import five_quantities
-from protoscore.stats.panel import compare_choices, five_quantities_by_group
+from protoscore.stats.panel import Draws, compare_choices, five_quantities_by_group
 from protoscore.stats.small_samples import expanded_level, sign_flip
 
 
@@ -23,7 +23,7 @@ def table():
 
 def test_the_whole_equals_one_at_a_time_exactly(table):
     scores, clusters, _ = table
-    found = five_quantities_by_group(scores, clusters, {"all": np.ones(400, bool)}, resamples=700, seed=5)
+    found = five_quantities_by_group(scores, Draws(clusters, 700, 5), {"all": np.ones(400, bool)})
     for own, one in zip(found, scores, strict=True):
         assert own["all"] == five_quantities(*one.T, clusters=clusters, resamples=700, seed=5)
 
@@ -31,7 +31,7 @@ def test_the_whole_equals_one_at_a_time_exactly(table):
 def test_a_group_has_the_groups_own_values_and_nearly_its_own_interval(table):
     scores, clusters, half = table
     groups = {"all": np.ones(400, bool), "half": half, "part": half & (clusters % 3 == 0)}
-    found = five_quantities_by_group(scores, clusters, groups, resamples=6000)
+    found = five_quantities_by_group(scores, Draws(clusters, 6000), groups)
     for own, one in zip(found, scores, strict=True):
         for name, rows in groups.items():
             alone = five_quantities(*one[rows].T, clusters=clusters[rows], resamples=6000, seed=9)
@@ -43,7 +43,7 @@ def test_a_group_has_the_groups_own_values_and_nearly_its_own_interval(table):
 def test_pairs_of_scorers_agree_with_kappa_and_difference_of_two(table):
     scores, clusters, half = table
     right = np.where(np.isfinite(scores[:, :, 2]), scores[:, :, 2] > scores[:, :, 1], np.nan).T
-    found = compare_choices(right, clusters, {"all": np.ones(400, bool), "half": half}, resamples=800, seed=2)
+    found = compare_choices(right[:, None], Draws(clusters, 800, 2), {"all": np.ones(400, bool), "half": half})
     assert [(p.first, p.second) for p in found["all"]] == [(0, 1), (0, 2), (1, 2)]
     for pair in found["all"]:
         a, b = right[:, pair.first], right[:, pair.second]
@@ -54,9 +54,18 @@ def test_pairs_of_scorers_agree_with_kappa_and_difference_of_two(table):
     assert found["half"][0].difference.value == pytest.approx(np.nanmean((right[:, 0] - right[:, 1])[half]))
 
 
+def test_two_choices_a_row_are_one_long_list_of_choices(table):
+    scores, clusters, _ = table
+    wins = np.stack([scores[:, :, 0] > scores[:, :, 3], scores[:, :, 2] > scores[:, :, 1]]).transpose(2, 0, 1) * 1.0
+    stacked = np.concatenate([wins[:, 0], wins[:, 1]])[:, None]
+    twice = np.concatenate([clusters, clusters])
+    a = compare_choices(wins, Draws(clusters, 300), {"all": np.ones(400, bool)})
+    assert a == compare_choices(stacked, Draws(twice, 300), {"all": np.ones(800, bool)})
+
+
 def test_equal_scorers_do_not_differ_and_kappa_without_variety_is_undefined():
     ones = np.ones((30, 2))
-    pair = compare_choices(ones, np.arange(30), {"all": np.ones(30, bool)}, resamples=200)["all"][0]
+    pair = compare_choices(ones[:, None], Draws(np.arange(30), 200), {"all": np.ones(30, bool)})["all"][0]
     assert pair.p == 1 and pair.difference.value == 0 and pair.difference.low < 0 < pair.difference.high
     assert np.isnan(pair.kappa.value)
 
