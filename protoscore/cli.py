@@ -144,11 +144,19 @@ def report(
     dataset: Annotated[str | None, typer.Option(help="The scored dataset, for the pictures of the worst pairs.")] = None,
     out: Annotated[Path | None, typer.Option(help="HTML file (default: RUN/report.html).")] = None,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
+    human: Annotated[
+        Path | None,
+        typer.Option(help="People's choices: columns triplet, rendition, annotator, choice (correct, adversarial, tie)."),
+    ] = None,
+    human_ties: Annotated[
+        Literal["left_out", "wrong"], typer.Option(help="What a majority without a preference is for kappa.")
+    ] = "left_out",
+    normalise: Annotated[Literal["none", "minmax", "rank"], typer.Option(help="Scale of the score distributions.")] = "minmax",
 ) -> None:
-    """The five quantities with intervals: a table here, and a self-contained HTML page."""
+    """What a run found: a table here, a self-contained HTML page, JSON, and a leaderboard row a scorer."""
     from protoscore.report import make_report
 
-    path = make_report(run, dataset, out, resamples)
+    path = make_report(run, dataset, out, resamples, human, human_ties, normalise)
     print(f"Open {path} in a browser.")
 
 
