@@ -13,7 +13,9 @@ from protoscore.scoring import open_image
 from protoscore.stats.resampling import Estimate
 
 THUMBNAIL = 192  # px
-COLOURS = ("#2456a6", "#c2571a", "#1b7a44", "#8a3fa0", "#b3362b", "#0f7f8c", "#8a6d1a", "#5b6675")
+COLOURS = (
+    "#2456a6", "#c2571a", "#1b7a44", "#8a3fa0", "#b3362b", "#0f7f8c", "#8a6d1a", "#5b6675", "#d0478f", "#6b4a2b", "#4f9d1f", "#6a6ae0",
+)  # fmt: skip
 
 
 def environment() -> Environment:
@@ -31,7 +33,8 @@ def number(value: float, signed: bool = False, digits: int = 3) -> str:
     """``0.123`` or ``+0.123``; an infinite bound as the sign it has."""
     if not math.isfinite(value):
         return "-" if math.isnan(value) else "∞" if value > 0 else "-∞"
-    return f"{value:{'+' if signed else ''}.{digits}f}"
+    rounded = round(value, digits) + 0.0  # adding 0 turns -0.0 into 0.0
+    return f"{rounded:{'+' if signed else ''}.{digits}f}"
 
 
 def thumbnail(data: bytes) -> str:

@@ -18,7 +18,7 @@ from protoscore.errors import DatasetError, ImageError
 from protoscore.folder import manifest_hash, read_manifest, write_text
 from protoscore.human import Human, Ties, annotations_of, read_human
 from protoscore.leaderboard import leaderboard, write_leaderboard
-from protoscore.pages import environment, thumbnail
+from protoscore.pages import environment, number, thumbnail
 from protoscore.reading import Reading, reading
 from protoscore.schema import Cell
 from protoscore.study import CELL_TITLES, QUARTILES, Normalisation, Study, make_study, numbers, read_seconds
@@ -155,14 +155,19 @@ def _value(quantity: str, value: float) -> str:
 def _print_people(console: Console, study: Study) -> None:
     """Table 3 of the paper: kappa with the human majority and accuracy, by domain."""
     table = Table(
-        title="Kappa with people / accuracy on the annotated pairs", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+        title="Kappa with people, and accuracy, on the annotated pairs",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
     )
     domains = list(study.table3["people"])
     for name in ("", *domains):
         table.add_column(name, no_wrap=True)
     for name, row in study.table3.items():
         kappas = [kappa.value if (kappa := row[d].kappa) else float("nan") for d in domains]
-        cells = [f"{_value('gap', k)} / {_value('', row[d].accuracy.value)}" for k, d in zip(kappas, domains, strict=True)]
+        cells = [
+            f"{number(k, True, 2)}  {number(row[d].accuracy.value, digits=2)}" for k, d in zip(kappas, domains, strict=True)
+        ]
         table.add_row(Text(name), *cells, style="bold" if name == "people" else "")
     console.print(table)
 
