@@ -25,7 +25,8 @@ app = typer.Typer(
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; the same command goes on where it stopped.")]
 
 ScorerNames = Annotated[
-    list[str], typer.Option("--scorer", "-s", help="Name of a scorer, or NAME:FOLDER_OR_HUB_ID. Repeat for several.")
+    list[str],
+    typer.Option("--scorer", "-s", help="A scorer: NAME, NAME:FOLDER_OR_HUB_ID, or your own FILE.py. Repeat for several."),
 ]
 
 
@@ -102,10 +103,14 @@ def score(
     split: Annotated[str, typer.Option(help="Split of the dataset to score.")] = "test",
     limit: Annotated[int | None, typer.Option(min=1, help="Score the first N rows only.")] = None,
     form: Annotated[Literal["parquet", "csv", "json"], typer.Option("--format", help="Write this form as well.")] = "parquet",
+    shard: Annotated[str | None, typer.Option(help="Part i/n only, e.g. 2/8; then run without it for the table.")] = None,
+    retry: Annotated[list[str] | None, typer.Option(help="Try again what is invalid, refused, abstained, or all.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Pairs at once (default: the scorer's own).")] = None,
+    engine: Annotated[str, typer.Option(help="'local', or 'ray' for a cluster (RAY_ADDRESS).")] = "local",
 ) -> None:
-    """Score a dataset's four cells, or your own pictures, with one or more metrics.
+    """Score a dataset's four cells, or your own pictures, with one or more metrics. Also under torchrun, one GPU a process.
 
-    Which prompt belongs to which picture (the first rule that fits; what does not fit is refused by name):
+    Which prompt belongs to which of your pictures (the first rule that fits; what does not fit is refused by name):
 
     1. --prompts has a column file, file_name, filename, image, image_path or path: each line pairs that picture with its
     prompt, text or caption; a picture may have several lines, and so may a prompt.
@@ -119,17 +124,23 @@ def score(
 
     5. As many prompts as pictures: one to one, file names in natural order (2 before 10), or in the order of the list.
     """
-    from protoscore.catalog import load
+    from protoscore.cells import CellRows
     from protoscore.own_images import OwnImages
-    from protoscore.scoring import score_dataset, score_rows
+    from protoscore.scoring import score_named
+    from protoscore.sharding import Shard
     from protoscore.tables import export
 
     if (dataset is None) == (images is None) or (prompts is not None and images is None):
         raise ConfigError("give a DATASET, or --images with --prompts; see: protoscore score --help")
     own = OwnImages(images, prompts, limit) if images else None
-    scorers = [load("scorers", name) for name in dict.fromkeys(scorer)]
-    counts = score_rows(own, scorers, out) if own else score_dataset(str(dataset), scorers, out, split, limit)
-    failed = f", {counts.not_ok} without a number (see the column 'reason')" if counts.not_ok else ""
+    part = Shard.parse(shard) if shard else None
+    rows = own or CellRows(str(dataset), split, limit)
+    counts = score_named(rows, scorer, out, part, retry or [], batch_size, engine)
+    if part:
+        print(f"{out}: shard {shard} is done, {counts.scored_now} scores made now; after all shards: the same without --shard")
+    if not counts.rows:  # a shard, or a rank that is not the first
+        return
+    failed = f", {counts.not_ok} without a number ({counts.reason or 'see the column reason'})" if counts.not_ok else ""
     if own:
         print(f"{len(own)} pairs, {own.rule}" + (f"; {len(own.unused)} pictures have no prompt" if own.unused else ""))
     print(f"{out / 'scores.parquet'}: {counts.rows} scores, {counts.scored_now} made now{failed}")
@@ -197,7 +208,7 @@ def rate(
 ) -> None:
     """Score a few image files against one text, best first."""
     from protoscore.catalog import load
-    from protoscore.scoring import open_image
+    from protoscore.decoding import open_image
 
     opened = []
     for path in pictures:

@@ -14,7 +14,8 @@ from protoscore.stats.resampling import Estimate
 
 THUMBNAIL = 192  # px
 COLOURS = (
-    "#2456a6", "#c2571a", "#1b7a44", "#8a3fa0", "#b3362b", "#0f7f8c", "#8a6d1a", "#5b6675", "#d0478f", "#6b4a2b", "#4f9d1f", "#6a6ae0",
+    "#2456a6", "#c2571a", "#1b7a44", "#8a3fa0", "#b3362b", "#0f7f8c", "#8a6d1a", "#5b6675",
+    "#d0478f", "#6b4a2b", "#4f9d1f", "#6a6ae0",
 )  # fmt: skip
 
 
