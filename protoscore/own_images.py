@@ -108,7 +108,7 @@ class OwnImages:
         DatasetError: as :func:`pair_up`.
     """
 
-    columns: tuple[str, ...] = ("id", "prompt", "image")
+    columns: Sequence[str] = ("id", "prompt", "image")
     scenes: bool | None = None
     parent: Path | None = None
 

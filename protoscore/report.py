@@ -22,7 +22,8 @@ from protoscore.pages import environment, number, thumbnail
 from protoscore.reading import Reading, reading
 from protoscore.schema import Cell
 from protoscore.study import CELL_TITLES, QUARTILES, Normalisation, Study, make_study, numbers, read_seconds
-from protoscore.tables import CELLS, CellTable, read_scores
+from protoscore.summary import make_summary
+from protoscore.tables import CELLS, CellTable, is_own_images, read_scores
 
 WORST = 6  # pairs shown a scorer
 PAPER_PAIRS = 1_800  # text-image pairs of the paper's Table 10
@@ -57,6 +58,8 @@ def make_report(
 ) -> Path:  # fmt: skip
     """Print the table, write ``report.json``, ``leaderboard.jsonl`` and ``.parquet`` and the HTML page; return the page's path.
 
+    A run over a team's own pictures has no cells to compare: it gets the page of :mod:`protoscore.summary`.
+
     Args:
         dataset: the scored dataset, for the pictures of the worst pairs, and for its annotations if it has some.
         human: people's choices on the pairs (see :mod:`protoscore.human`), for kappa as in the paper's Table 3.
@@ -67,6 +70,8 @@ def make_report(
         DatasetError: ``run`` is no finished run over a benchmark, ``dataset`` is not the one that was scored, or annotations
             do not fit.
     """
+    if is_own_images(run):
+        return make_summary(run, out, resamples)
     tables = read_scores(run)
     manifest = read_manifest(run)
     annotations = human or annotations_of(dataset)
