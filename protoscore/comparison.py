@@ -18,6 +18,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from scipy.stats import norm
 
 import protoscore
 from protoscore.errors import DatasetError
@@ -29,7 +30,8 @@ from protoscore.stats.small_samples import expanded_level, sign_flip
 from protoscore.tables import PromptTable, read_prompts
 
 LEVEL = 0.05
-POWER_Z = 2.8  # z(0.975) + z(0.8): a true difference of this many standard errors is found four times out of five
+POWER = 0.8
+FEW = 6  # with five prompts the smallest p of a sign-flip test is 2 / 2^5, above 0.05
 SHOWN = 5  # prompts that changed most, each way
 
 Verdict = Literal["better", "worse", "no detectable difference", "nothing to compare"]
@@ -61,8 +63,8 @@ class Difference(NamedTuple):
     p_holm: float
     wins: int  # prompts where B is higher
     losses: int
-    units: UnitsNeeded  # prompts that would detect a difference as large as the one seen, with 80 % power
-    detectable: float  # the smallest true difference that these prompts find with 80 % power
+    units: UnitsNeeded  # prompts that would detect a difference as large as the one seen: 80 % power, level split over metrics
+    detectable: float  # the smallest true difference that these prompts find, likewise
     unscored: list[str]  # common prompts without a score in one run or both
     states: dict[str, dict[str, int]]  # how each run's rows ended
     most: list[Change]  # prompts that changed most, downwards first
@@ -92,12 +94,14 @@ class Difference(NamedTuple):
         if not self.wins and not self.losses:
             return f"No detectable difference on {name}: every one of {e.n:,} prompts has the same score in both runs."
         more = self.units.more
-        if not math.isfinite(more) or e.n < 3:
-            need = "There are too few prompts to say how many more would be needed."
+        if e.n < FEW:
+            need = f"Fewer than {FEW} prompts can show nothing, however large the difference; give more."
+        elif more == 0:
+            need = "A few more prompts could show it."
         elif more > 1e6:
             need = "More than a million prompts would be needed to detect a difference as small as this one."
         else:
-            need = f"If the true difference is this large, about {max(1, more):,.0f} more prompts would show it (80 % power)."
+            need = f"If the true difference is this large, about {more:,.0f} more prompts would show it (80 % power)."
         return f"No detectable difference on {name}: {size}. {need}"
 
 
@@ -159,7 +163,7 @@ def compare(run_a: Path, run_b: Path, resamples: int = 10_000, seed: int = 0) ->
     prompts_a, prompts_b = ({p for t in tables.values() for p in t.prompts.tolist()} for tables in (a, b))
     if not prompts_a & prompts_b:
         raise DatasetError(f"{run_a} and {run_b} have no prompt in common; prompts are matched by their text")
-    differences = [_difference(a[name], b[name], resamples, seed) for name in common]
+    differences = [_difference(a[name], b[name], resamples, seed, LEVEL / len(common)) for name in common]
     adjusted = holm([d.p for d in differences])
     differences = [d._replace(p_holm=float(p)) for d, p in zip(differences, adjusted, strict=True)]
     return Comparison(
@@ -181,7 +185,7 @@ def _incomparable(run_a: Path, run_b: Path) -> list[str]:
     return sorted(reasons)
 
 
-def _difference(a: PromptTable, b: PromptTable, resamples: int, seed: int) -> Difference:
+def _difference(a: PromptTable, b: PromptTable, resamples: int, seed: int, level: float) -> Difference:
     means_a, means_b = (dict(zip(*(part.tolist() for part in table.by_prompt()), strict=True)) for table in (a, b))
     common = sorted(means_a.keys() & means_b.keys())
     both = np.array([[means_a[p], means_b[p]] for p in common], float).reshape(-1, 2)
@@ -194,10 +198,12 @@ def _difference(a: PromptTable, b: PromptTable, resamples: int, seed: int) -> Di
     shown = [i for i in [*order[:SHOWN], *order[-SHOWN:][::-1]] if gaps[i] != 0]
     most = [Change(names[scored][i], float(x[i]), float(y[i])) for i in dict.fromkeys(shown)]
     error = gaps.std(ddof=1) / math.sqrt(len(gaps)) if len(gaps) > 1 else float("nan")
+    wins, losses = int((gaps > 0).sum()), int((gaps < 0).sum())
+    detectable = float((norm.ppf(1 - level / 2) + norm.ppf(POWER)) * error)
     return Difference(
-        a.scorer, _mean(x), _mean(y), _estimate(gaps, len(common), resamples, seed), spread,
-        sign_flip(gaps, resamples, seed), float("nan"), int((gaps > 0).sum()), int((gaps < 0).sum()), units_needed(y, x),
-        float(POWER_Z * error), names[~scored].tolist(), {"A": a.states, "B": b.states}, most,
+        a.scorer, _mean(x), _mean(y), _estimate(gaps, len(common), resamples, seed), spread, sign_flip(gaps, resamples, seed),
+        float("nan"), wins, losses, units_needed(y, x, level=level, power=POWER), detectable, names[~scored].tolist(),
+        {"A": a.states, "B": b.states}, most,
     )  # fmt: skip
 
 
