@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -112,7 +111,7 @@ def _numbers(table: pa.Table) -> NDArray[np.float64]:
 
 
 def _states(table: pa.Table) -> dict[str, int]:
-    found = Counter(table["status"].to_pylist())
+    found = {row["values"]: row["counts"] for row in table["status"].value_counts().to_pylist()}
     return {state: found[state] for state in sorted(found)}
 
 
