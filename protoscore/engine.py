@@ -19,6 +19,7 @@ from PIL.Image import Image
 from protoscore.decoding import Decoder, Picture
 from protoscore.errors import ProtoscoreError
 from protoscore.index import Block
+from protoscore.made_with import made_with
 from protoscore.rows import Row, Rows
 from protoscore.schema import Status
 from protoscore.scorers import Score, Scorer, Separable
@@ -46,13 +47,21 @@ class Failure(NamedTuple):
     reason: str
 
 
+class Scored(NamedTuple):
+    """A block with the outcomes of its pairs, in their order, and with what they were made."""
+
+    block: Block
+    outcomes: list[Outcome]
+    made_with: dict[str, Any]
+
+
 def block_size(scorer: Scorer) -> int:
     """Pairs of a block: four batches, and at most 256 so that a kill loses little."""
     return min(256, 4 * scorer.batch_size)
 
 
-def score_blocks(rows: Rows, scorer: Scorer, blocks: Iterable[Block]) -> Iterator[tuple[Block, list[Outcome]]]:
-    """Score blocks in the order given; outcomes are in the order of the block's pairs."""
+def score_blocks(rows: Rows, scorer: Scorer, blocks: Iterable[Block]) -> Iterator[Scored]:
+    """Score blocks in the order given."""
     apart = isinstance(scorer, Separable)
     decoder = Decoder(ahead=min(256, 2 * scorer.batch_size))
     try:
@@ -62,7 +71,7 @@ def score_blocks(rows: Rows, scorer: Scorer, blocks: Iterable[Block]) -> Iterato
             pictures = (picture for _, picture in group)
             outcomes = _score_apart(clock, block, pictures) if apart else _score_pairs(clock, block, pictures)
             share = clock.seconds / len(outcomes)
-            yield block, [outcome._replace(seconds=share) for outcome in outcomes]
+            yield Scored(block, [outcome._replace(seconds=share) for outcome in outcomes], made_with())
     finally:
         decoder.close()
 

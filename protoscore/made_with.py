@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "pillow", "numpy")
 
 def made_with() -> dict[str, Any]:
     """Versions of protoscore, Python and the libraries that are installed; processor, cores, threads, GPU."""
-    body: dict[str, Any] = {"protoscore": protoscore.__version__, "python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            body[name] = version(name)
-        except PackageNotFoundError:
-            continue
+    body: dict[str, Any] = {"protoscore": protoscore.__version__, "python": platform.python_version(), **_installed()}
     body["processor"], body["cores"] = _processor(), os.cpu_count()
     torch = sys.modules.get("torch")  # where no scorer needed it, it says nothing about the scores
     if torch is not None:
@@ -30,6 +27,16 @@ def made_with() -> dict[str, Any]:
     return body
 
 
+@cache
+def _installed() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+@cache
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8", errors="replace").splitlines() if info.is_file() else []

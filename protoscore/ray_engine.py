@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from protoscore.catalog import load
-from protoscore.engine import Outcome, score_blocks
+from protoscore.engine import Outcome, Scored, score_blocks
 from protoscore.errors import MissingExtra
 from protoscore.index import Block
 from protoscore.rows import Rows
@@ -46,7 +46,7 @@ class RayEngine:
         self._gpus = 1 if resources.get("GPU", 0) >= 1 else 0
         self._workers = workers or max(1, int(resources["GPU"] if self._gpus else resources.get("CPU", 1)))
 
-    def __call__(self, rows: Rows, scorer: Scorer, blocks: Iterable[Block]) -> Iterator[tuple[Block, list[Outcome]]]:
+    def __call__(self, rows: Rows, scorer: Scorer, blocks: Iterable[Block]) -> Iterator[Scored]:
         import ray
 
         todo = {block.number: block for block in blocks}
@@ -64,7 +64,8 @@ class RayEngine:
             num_gpus=self._gpus,
         )
         for row in done.iter_rows():
-            yield todo[row["number"]], [Outcome(Status(state), *rest) for state, *rest in json.loads(row["outcomes"])]
+            outcomes = [Outcome(Status(state), *rest) for state, *rest in json.loads(row["outcomes"])]
+            yield Scored(todo[row["number"]], outcomes, json.loads(row["made_with"]))
 
 
 class _Worker:
@@ -76,4 +77,8 @@ class _Worker:
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         scored = list(score_blocks(self._rows, self._scorer, [Block(*json.loads(line)) for line in batch["block"]]))
-        return {"number": [b.number for b, _ in scored], "outcomes": [json.dumps(outcomes) for _, outcomes in scored]}
+        return {
+            "number": [each.block.number for each in scored],
+            "outcomes": [json.dumps(each.outcomes) for each in scored],
+            "made_with": [json.dumps(each.made_with) for each in scored],
+        }

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from protoscore.engine import Outcome, block_size
+from protoscore.engine import Outcome, Scored, block_size
 from protoscore.index import Block, Index
-from protoscore.made_with import made_with
 from protoscore.rows import Rows
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
 from protoscore.store import Result, Store, result_key, scorer_key
 
-Engine = Callable[[Rows, Scorer, Iterable[Block]], Iterator[tuple[Block, list[Outcome]]]]
+Engine = Callable[[Rows, Scorer, Iterable[Block]], Iterator[Scored]]
 WAIT = 0.2  # seconds between looks at what other processes are working on
 
 
@@ -32,9 +31,9 @@ class Run:
         while waiting:
             held: list[int] = []
             claims: dict[int, str] = {}
-            for block, outcomes in self.engine(self.rows, scorer, self._claimed(scorer, waiting, held, claims, tick)):
-                if not scored:
-                    self.store.note(made_with())
+            todo = self._claimed(scorer, waiting, held, claims, tick)
+            for block, outcomes, made_with in self.engine(self.rows, scorer, todo):
+                self.store.note(made_with)
                 self.store.add(scorer.name, map(_result, self.keys(scorer, block), outcomes), claims[block.number])
                 scored += len(outcomes)
                 tick(len(outcomes))

@@ -70,6 +70,7 @@ class Store:
 
     def __init__(self, path: Path, base: Path | None = None):
         self.path = path
+        self._noted: set[str] = set()
         self._owner = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.owner")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,8 +121,11 @@ class Store:
 
     def note(self, made_with: dict[str, Any]) -> None:
         """Keep with what results were made."""
-        with self._transaction():
-            self._db.execute("INSERT OR IGNORE INTO main.notes VALUES (?)", (json.dumps(made_with, sort_keys=True),))
+        line = json.dumps(made_with, sort_keys=True)
+        if line not in self._noted:
+            with self._transaction():
+                self._db.execute("INSERT OR IGNORE INTO main.notes VALUES (?)", (line,))
+            self._noted.add(line)
 
     def notes(self) -> list[dict[str, Any]]:
         """With what the results were made: one entry, unless machines or versions differed."""
