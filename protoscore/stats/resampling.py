@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,10 @@ from scipy import sparse, stats
 
 from protoscore.errors import ConfigError
 
-CHUNK = 500  # resamples drawn at once; bounds memory at CHUNK x clusters
+Draw = tuple[ArrayLike | None, int, int]  # clusters, resamples, seed
+
+CHUNK = 500  # resamples drawn at once, fewer where there are many clusters
+CELLS = 8_000_000  # bounds a chunk's resamples x clusters, and so its memory, at 64 MB; the draws do not depend on it
 
 
 class Estimate(NamedTuple):
@@ -23,6 +26,14 @@ class Estimate(NamedTuple):
     n: int
     left_out: int = 0
     ties: int = 0
+
+
+def flat(**estimates: Estimate) -> dict[str, Any]:
+    """What ``evaluate`` modules return of each estimate: ``name``, ``name_interval``, ``name_n``, ``name_left_out``."""
+    out: dict[str, Any] = {}
+    for name, e in estimates.items():
+        out |= {name: e.value, f"{name}_interval": [e.low, e.high], f"{name}_n": e.n, f"{name}_left_out": e.left_out}
+    return out
 
 
 def cluster_bootstrap(
@@ -46,21 +57,19 @@ def cluster_bootstrap(
         return above / below
 
 
-def cluster_sums(
-    columns: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0
-) -> NDArray[np.float64]:
+def cluster_sums(columns: Any, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0) -> NDArray[np.float64]:
     """Column sums over resampled clusters: any function of them (a kappa of its confusion counts) is then one array operation.
 
     Args:
-        columns: (rows, columns).
+        columns: (rows, columns), dense or sparse.
         clusters: (rows,) labels of what was sampled independently; default each row.
 
     Returns:
         (resamples, columns).
     """
-    columns = np.asarray(columns, float)
-    index, groups = cluster_index(clusters, len(columns))
-    sums = sparse.csr_array((np.ones(len(index)), (index, np.arange(len(index)))), shape=(groups, len(index))) @ columns
+    rows: Any = columns if sparse.issparse(columns) else np.asarray(columns, float)
+    index, groups = cluster_index(clusters, rows.shape[0])
+    sums = sparse.csr_array((np.ones(len(index)), (index, np.arange(len(index)))), shape=(groups, len(index))) @ rows
     return np.concatenate([weights @ sums for weights in cluster_weights(groups, resamples, seed)])
 
 
@@ -82,8 +91,9 @@ def cluster_index(clusters: ArrayLike | None, rows: int) -> tuple[NDArray[np.int
 def cluster_weights(groups: int, resamples: int = 2000, seed: int = 0) -> Iterator[NDArray[np.float64]]:
     """How often each cluster is drawn, a (up to CHUNK, groups) array at a time."""
     rng = np.random.default_rng(seed)
-    for start in range(0, resamples, CHUNK):
-        size = min(CHUNK, resamples - start)
+    chunk = min(CHUNK, max(1, CELLS // max(1, groups)))
+    for start in range(0, resamples, chunk):
+        size = min(chunk, resamples - start)
         picks = rng.integers(0, groups, (size, groups)) + np.arange(size)[:, None] * groups if groups else np.zeros((0,), int)
         yield np.bincount(picks.ravel(), minlength=size * groups).reshape(size, groups).astype(np.float64)
 

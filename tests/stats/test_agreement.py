@@ -12,12 +12,12 @@ from sklearn.metrics import cohen_kappa_score
 from protoscore.errors import ConfigError
 from protoscore.stats.agreement import (
     cohen_kappa,
-    correlation,
     fleiss_kappa,
     krippendorff_alpha,
     majority,
     mean_pairwise_kappa,
 )
+from protoscore.stats.correlation import correlation
 
 NAN = float("nan")
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from protoscore.stats.pairwise import five_quantities
-from protoscore.stats.resampling import cluster_bootstrap, exact_bound, interval
+from protoscore.stats import resampling
+from protoscore.stats.pairwise import choices, five_quantities, margins, pairwise_accuracy
+from protoscore.stats.resampling import cluster_bootstrap, cluster_sums, exact_bound, interval
 
 NAN = float("nan")
 
@@ -116,3 +117,21 @@ def test_exact_bound_is_clopper_pearson(n):
 def test_nothing_to_compare_is_not_a_number():
     q = quantities([(NAN, NAN, NAN, NAN)] * 3, resamples=100)
     assert q.incongruent.n == 0 and np.isnan(q.incongruent.value) and q.incongruent.left_out == 3
+
+
+def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
+    rows = np.random.default_rng(0).normal(size=(301, 2))
+    whole = cluster_sums(rows, resamples=700)
+    monkeypatch.setattr(resampling, "CELLS", 5 * 301 + 7)
+    np.testing.assert_allclose(cluster_sums(rows, resamples=700), whole, atol=1e-12)
+
+
+def test_accuracy_choices_and_margins():
+    correct, adversarial = [1, 2, 3, NAN, 5], [0, 2, 4, 1, 1]
+    found = pairwise_accuracy(correct, adversarial)
+    assert found.value == 2 / 4 and found.n == 4 and found.left_out == 1 and found.ties == 1
+    assert choices(correct, adversarial).tolist() == ["correct", "adversarial", "adversarial", None, "correct"]
+    assert choices(correct, adversarial, tie="tie")[1] == "tie"
+    right, wrong = margins(correct, adversarial)
+    assert right.value == (1 + 4) / 2 and wrong.value == (0 + 1) / 2
+    assert pairwise_accuracy([2] * 30, [1] * 30).low == pytest.approx(1 - exact_bound(30))
