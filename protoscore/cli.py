@@ -221,7 +221,7 @@ def rate(
     component = load("scorers", scorer)
     scores = component.score(opened, [text] * len(opened))
     sign = 1 if component.facts.higher_is_better else -1
-    for path, result in sorted(zip(pictures, scores), key=lambda pair: -sign * (pair[1].value or 0.0)):
+    for path, result in sorted(zip(pictures, scores), key=lambda p: (p[1].value is None, -sign * (p[1].value or 0.0))):
         print(f"{result.value:.4f}  {path}" if result.value is not None else f"{result.status}  {path}  {result.reason}")
 
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from protoscore.scoring import open_image
+from protoscore.decoding import open_image
 from protoscore.stats.resampling import Estimate
 
 THUMBNAIL = 192  # px

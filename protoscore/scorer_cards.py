@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from protoscore.catalog import names
+from protoscore.catalog import added, module, names
 from protoscore.errors import UnknownName
 from protoscore.scorers import Facts, facts_of
+from protoscore.scorers._own import OwnMetric
 
 WIDE = 130  # columns from which a table reads better than blocks
 
 
 def all_facts() -> dict[str, Facts]:
-    """Facts of every metric by name, without loading any weights."""
-    return {name: facts_of(import_module(f"protoscore.scorers.{name}")) for name in names("scorers")}
+    """Facts of every metric by name, ours and those of other installed packages, without loading any weights."""
+    return {name: _facts(name) for name in sorted({*names("scorers"), *added("scorers")})}
+
+
+def _facts(name: str) -> Facts:
+    found = module("scorers", name)
+    return facts_of(found) if hasattr(found, "create") else OwnMetric(found, name).facts
 
 
 def print_list(console: Console | None = None) -> None:
@@ -87,14 +92,13 @@ def _block(name: str, facts: Facts) -> RenderableType:
     short = [_range(facts), _direction(facts), facts.licence]
     if facts.memory_gb is not None:
         short.append(f"{facts.memory_gb:.1f} GB")
-    if facts.speed:
-        short.append(facts.speed)
+    short.append(facts.speed or "speed not measured here")
     lines = [Text(facts.question), Text(" · ".join(short), style="dim"), Text(f"Known bias: {facts.known_bias}", style="dim")]
     return Group(Text(name, style="bold"), Padding(Group(*lines), (0, 0, 1, 2)))
 
 
 def _table(facts: dict[str, Facts]) -> Table:
-    table = Table(pad_edge=False)
+    table = Table(pad_edge=False, box=box.HORIZONTALS)
     for heading, ratio in (
         ("scorer", 0),
         ("answers", 4),
