@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -22,6 +23,7 @@ app = typer.Typer(
 )  # fmt: skip
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; the same command goes on where it stopped.")]
+
 ScorerNames = Annotated[
     list[str],
     typer.Option("--scorer", "-s", help="A scorer: NAME, NAME:FOLDER_OR_HUB_ID, or your own FILE.py. Repeat for several."),
@@ -93,30 +95,58 @@ def filter_(
 
 @app.command()
 def score(
-    dataset: Annotated[str, typer.Argument(help="A folder with a 'controls' config, or a Hub dataset id.")],
     out: Out,
     scorer: ScorerNames,
-    split: Annotated[str, typer.Option(help="Split to score.")] = "test",
+    dataset: Annotated[str | None, typer.Argument(help="A folder with a 'controls' config, or a Hub dataset id.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Your own pictures instead: a folder, or a list of files.")] = None,
+    prompts: Annotated[Path | None, typer.Option(help="Their prompts: .csv .tsv .json .jsonl .parquet or .txt.")] = None,
+    split: Annotated[str, typer.Option(help="Split of the dataset to score.")] = "test",
     limit: Annotated[int | None, typer.Option(min=1, help="Score the first N rows only.")] = None,
+    form: Annotated[Literal["parquet", "csv", "json"], typer.Option("--format", help="Write this form as well.")] = "parquet",
     shard: Annotated[str | None, typer.Option(help="Part i/n only, e.g. 2/8; then run without it for the table.")] = None,
     retry: Annotated[list[str] | None, typer.Option(help="Try again what is invalid, refused, abstained, or all.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Pairs at once (default: the scorer's own).")] = None,
     engine: Annotated[str, typer.Option(help="'local', or 'ray' for a cluster (RAY_ADDRESS).")] = "local",
 ) -> None:
-    """Score the four cells of a dataset with one or more metrics. Also under torchrun, one GPU a process."""
+    """Score a dataset's four cells, or your own pictures, with one or more metrics. Also under torchrun, one GPU a process.
+
+    Which prompt belongs to which of your pictures (the first rule that fits; what does not fit is refused by name):
+
+    1. --prompts has a column file, file_name, filename, image, image_path or path: each line pairs that picture with its
+    prompt, text or caption; a picture may have several lines, and so may a prompt.
+
+    2. One prompt: it serves every picture.
+
+    3. One picture: it is scored under every prompt.
+
+    4. --prompts has a column id, prompt_id or key: pictures lie in a folder of that name (42/any.png) or carry it as their own
+    (42.png, 42_0.png).
+
+    5. As many prompts as pictures: one to one, file names in natural order (2 before 10), or in the order of the list.
+    """
     from protoscore.cells import CellRows
+    from protoscore.own_images import OwnImages
     from protoscore.scoring import score_named
     from protoscore.sharding import Shard
+    from protoscore.tables import export
 
+    if (dataset is None) == (images is None) or (prompts is not None and images is None):
+        raise ConfigError("give a DATASET, or --images with --prompts; see: protoscore score --help")
+    own = OwnImages(images, prompts, limit) if images else None
     part = Shard.parse(shard) if shard else None
-    counts = score_named(CellRows(dataset, split, limit), scorer, out, part, retry or [], batch_size, engine)
+    rows = own or CellRows(str(dataset), split, limit)
+    counts = score_named(rows, scorer, out, part, retry or [], batch_size, engine)
     if part:
         print(f"{out}: shard {shard} is done, {counts.scored_now} scores made now; after all shards: the same without --shard")
     if not counts.rows:  # a shard, or a rank that is not the first
         return
     failed = f", {counts.not_ok} without a number ({counts.reason or 'see the column reason'})" if counts.not_ok else ""
+    if own:
+        print(f"{len(own)} pairs, {own.rule}" + (f"; {len(own.unused)} pictures have no prompt" if own.unused else ""))
     print(f"{out / 'scores.parquet'}: {counts.rows} scores, {counts.scored_now} made now{failed}")
-    print(f"Next: protoscore report {out} --dataset {dataset}")
+    if form != "parquet":
+        print(export(out, form))
+    print(f"Next: protoscore report {out}" + (f" --dataset {dataset}" if dataset else ""))
 
 
 @app.command()
@@ -125,12 +155,49 @@ def report(
     dataset: Annotated[str | None, typer.Option(help="The scored dataset, for the pictures of the worst pairs.")] = None,
     out: Annotated[Path | None, typer.Option(help="HTML file (default: RUN/report.html).")] = None,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
+    human: Annotated[
+        Path | None,
+        typer.Option(help="People's choices: columns triplet, rendition, annotator, choice (correct, adversarial, tie)."),
+    ] = None,
+    human_ties: Annotated[
+        Literal["left_out", "wrong"], typer.Option(help="What a majority without a preference is for kappa.")
+    ] = "left_out",
+    normalise: Annotated[Literal["none", "minmax", "rank"], typer.Option(help="Scale of the score distributions.")] = "minmax",
 ) -> None:
-    """The five quantities with intervals: a table here, and a self-contained HTML page."""
+    """What a run found: a table here, a self-contained HTML page, JSON, and a leaderboard row a scorer."""
     from protoscore.report import make_report
 
-    path = make_report(run, dataset, out, resamples)
+    path = make_report(run, dataset, out, resamples, human, human_ties, normalise)
     print(f"Open {path} in a browser.")
+
+
+@app.command()
+def compare(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="The run to compare with, e.g. the model in use.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="The run in question, e.g. the new checkpoint.")],
+    out: Annotated[Path | None, typer.Option(help="HTML file (default: RUN_B/comparison.html); JSON comes beside it.")] = None,
+    fail_if_worse: Annotated[bool, typer.Option("--fail-if-worse", help="Exit with 1 if B is worse on a metric.")] = False,
+    fail_below: Annotated[
+        float | None, typer.Option(metavar="DELTA", help="Exit with 1 if the whole interval of B - A is below DELTA.")
+    ] = None,
+    resamples: Annotated[int, typer.Option(min=1000, help="Bootstrap resamples and sign flips.")] = 10_000,
+) -> None:
+    """Did B get better or worse than A, prompt by prompt, on each metric? Both are runs of score --images.
+
+    The exit code is 0, 1 if a --fail option says so, and 2 for an error.
+    """
+    from protoscore.comparison import compare as compare_runs
+    from protoscore.comparison import print_comparison, write_comparison
+
+    found = compare_runs(run_a, run_b, resamples)
+    print_comparison(found)
+    page = out or run_b / "comparison.html"
+    write_comparison(found, run_a, run_b, page)
+    print(f"Open {page} in a browser.")
+    failed = (found.worse() if fail_if_worse else []) + (found.below(fail_below) if fail_below is not None else [])
+    if failed:
+        print(f"Failed: {', '.join(dict.fromkeys(failed))}")
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -154,27 +221,16 @@ def rate(
     component = load("scorers", scorer)
     scores = component.score(opened, [text] * len(opened))
     sign = 1 if component.facts.higher_is_better else -1
-    for path, result in sorted(zip(pictures, scores), key=lambda pair: -sign * (pair[1].value or 0.0)):
+    for path, result in sorted(zip(pictures, scores), key=lambda p: (p[1].value is None, -sign * (p[1].value or 0.0))):
         print(f"{result.value:.4f}  {path}" if result.value is not None else f"{result.status}  {path}  {result.reason}")
 
 
 @app.command()
-def scorers() -> None:
-    """List the metrics: what each answers, its range, its licence, its known bias."""
-    from importlib import import_module
+def scorers(name: Annotated[str | None, typer.Argument(help="A scorer, for its whole card.")] = None) -> None:
+    """Explain the metrics: what each answers, range, direction, licence, memory, speed, known bias."""
+    from protoscore.scorer_cards import print_card, print_list
 
-    from rich.console import Console
-    from rich.table import Table
-
-    from protoscore.catalog import names
-    from protoscore.scorers import facts_of
-
-    table = Table("scorer", "answers", "range", "licence", "known bias")
-    for name in names("scorers"):
-        facts = facts_of(import_module(f"protoscore.scorers.{name}"))
-        low, high = ("-inf" if facts.low is None else facts.low), ("inf" if facts.high is None else facts.high)
-        table.add_row(name, facts.question, f"{low} .. {high}", facts.licence, facts.known_bias)
-    Console().print(table)
+    print_card(name) if name else print_list()
 
 
 @app.callback(invoke_without_command=True)
@@ -198,7 +254,8 @@ def main() -> None:
     except Exception as error:
         if type(error).__module__.startswith(("click", "typer")):  # wrong usage: typer's own one-line message
             _stop(f"{error.format_message()}; see: protoscore --help")  # type: ignore[attr-defined]
-        raise
+        traceback.print_exc()  # a bug of ours; 2 all the same, since 1 is the answer "worse"
+        raise SystemExit(2) from error
 
 
 def _stop(message: str) -> None:

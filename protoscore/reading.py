@@ -25,6 +25,8 @@ def reading(q: FiveQuantities) -> Reading:
         return Reading(
             "constant", "neutral", "It gives every picture the same score. A tie is a failure, so its accuracies are 0."
         )
+    if q.congruent.n == 0:
+        return _pairs_only(q)
     if min(q.incongruent.low, q.congruent.low, q.sensitivity.low) >= GOOD:
         return Reading(
             "reads the text", "good",
@@ -55,4 +57,21 @@ def reading(q: FiveQuantities) -> Reading:
         "reads in part", "neutral",
         f"It tells right from wrong {q.sensitivity.value:.3f} of the time on one subject, and no clear preference for "
         f"typical or untypical subjects shows (gap {q.gap.value:+.3f}).",
+    )  # fmt: skip
+
+
+def _pairs_only(q: FiveQuantities) -> Reading:
+    """What two pictures a text can say: the paper's accuracy, and not why it is what it is."""
+    share = f"right on {q.incongruent.value:.3f} [{q.incongruent.low:.3f}, {q.incongruent.high:.3f}] of the paper's pairs"
+    if q.incongruent.high < CHANCE:
+        return Reading(
+            "prefers the typical picture", "bad",
+            f"It is {share}, less than guessing: it tends to put the typical wrong picture above the unusual right one.",
+        )  # fmt: skip
+    if q.incongruent.low <= CHANCE:
+        return Reading("no better than guessing", "neutral", f"It is {share}, which cannot be told from guessing (0.5).")
+    return Reading(
+        "right on the paper's pairs", "neutral",
+        f"It is {share}. In these pairs the right picture is always the less typical one, so that following the subject "
+        "would look the same as reading the text; only the two control pictures could tell.",
     )  # fmt: skip

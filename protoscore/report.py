@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
+from rich.text import Text
 
 import protoscore
 from protoscore.cells import rows
-from protoscore.errors import DatasetError
+from protoscore.errors import DatasetError, ImageError
 from protoscore.folder import manifest_hash, read_manifest, write_text
-from protoscore.reading import reading
-from protoscore.schema import DOMAINS, KNOBS, Cell
-from protoscore.scoring import open_image
-from protoscore.stats.pairwise import FiveQuantities
-from protoscore.stats.resampling import Estimate
-from protoscore.tables import CELLS, CellTable, read_scores
+from protoscore.human import Human, Ties, annotations_of, read_human
+from protoscore.leaderboard import leaderboard, write_leaderboard
+from protoscore.pages import environment, number, thumbnail
+from protoscore.reading import Reading, reading
+from protoscore.schema import Cell
+from protoscore.study import CELL_TITLES, QUARTILES, Normalisation, Study, make_study, numbers, read_seconds
+from protoscore.summary import make_summary
+from protoscore.tables import CELLS, CellTable, is_own_images, read_scores
 
 WORST = 6  # pairs shown a scorer
-THUMBNAIL = 192  # px
+PAPER_PAIRS = 1_800  # text-image pairs of the paper's Table 10
 COMPARISONS = {  # what a pair is called -> (right cell, wrong cell)
     "the paper's pair": (Cell.NON_CORRECT, Cell.PROTO_VIOLATED),
     "congruent pair": (Cell.PROTO_CORRECT, Cell.NON_VIOLATED),
@@ -54,53 +52,77 @@ class Mistake(NamedTuple):
     margin: float  # in standard deviations of the scorer's scores
 
 
-def make_report(run: Path, dataset: str | None = None, out: Path | None = None, resamples: int = 2000) -> Path:
-    """Print the table, write ``report.json`` and the HTML page, and return the page's path.
+def make_report(
+    run: Path, dataset: str | None = None, out: Path | None = None, resamples: int = 2000, human: Path | None = None,
+    human_ties: Ties = "left_out", normalise: Normalisation = "minmax",
+) -> Path:  # fmt: skip
+    """Print the table, write ``report.json``, ``leaderboard.jsonl`` and ``.parquet`` and the HTML page; return the page's path.
+
+    A run over a team's own pictures has no cells to compare: it gets the page of :mod:`protoscore.summary`.
+
+    Args:
+        dataset: the scored dataset, for the pictures of the worst pairs, and for its annotations if it has some.
+        human: people's choices on the pairs (see :mod:`protoscore.human`), for kappa as in the paper's Table 3.
+        human_ties: whether a majority without a preference is left out of kappa, or counts as wrong.
+        normalise: how scores of different scales are brought to one for the picture of their distributions.
 
     Raises:
-        DatasetError: ``run`` is no finished run, or ``dataset`` is not the one that was scored.
+        DatasetError: ``run`` is no finished run over a benchmark, ``dataset`` is not the one that was scored, or annotations
+            do not fit.
     """
+    if is_own_images(run):
+        return make_summary(run, out, resamples)
     tables = read_scores(run)
     manifest = read_manifest(run)
-    results = {table.scorer: _by_group(table, resamples) for table in track(tables, description="resampling")}
-    _print(results, manifest)
+    annotations = human or annotations_of(dataset)
+    people = read_human(annotations, tables[0].ids) if annotations else None
+    study = make_study(tables, people, human_ties, read_seconds(run), normalise, resamples)
+    readings = {name: reading(groups["all"]) for name, groups in study.quantities.items()}
+    _print(study, readings, manifest)
     pictures = _pictures(dataset, manifest, tables) if dataset else {}
-    write_text(run / "report.json", _numbers(run, results, len(np.unique(tables[0].triplets)), resamples))
-    timing = run / "timing.json"
-    page = _environment().get_template("report.html.jinja").render(
-        results=results, quantities=QUANTITIES, manifest=manifest, version=protoscore.__version__, pictures=pictures,
-        readings={name: reading(groups["all"]) for name, groups in results.items()}, resamples=resamples,
-        states={t.scorer: t.states for t in tables}, triplets=len(np.unique(tables[0].triplets)), images=tables[0].scores.size,
-        seconds=json.loads(timing.read_text())["scoring_seconds"] if timing.is_file() else {},
-    )  # fmt: skip
+    write_text(run / "report.json", json.dumps({"run": manifest_hash(run)} | numbers(study), indent=1) + "\n")
+    write_leaderboard(leaderboard(study, manifest, run), run)
     path = out or run / "report.html"
-    write_text(path, page)
+    write_text(path, _page(study, readings, manifest, pictures, tables))
     return path
 
 
-def _numbers(run: Path, results: dict[str, dict[str, FiveQuantities]], triplets: int, resamples: int) -> str:
-    """The whole table as JSON: scorer -> group -> quantity -> value, low, high, n, left_out, ties."""
-    scorers = {
-        name: {group: {q: e._asdict() for q, e in five._asdict().items()} for group, five in groups.items()}
-        for name, groups in results.items()
-    }
-    body = {"run": manifest_hash(run), "triplets": triplets, "resamples": resamples, "scorers": scorers}
-    return json.dumps(body, indent=1) + "\n"
+def _page(study: Study, readings: dict[str, Reading], manifest: dict[str, Any], pictures: dict, tables: list[CellTable]) -> str:
+    domains = [name for name in next(iter(study.table3.values())) if name != "all"]
+    return environment().get_template("report.html.jinja").render(
+        study=study, readings=readings, manifest=manifest, pictures=pictures, quantities=QUANTITIES,
+        version=protoscore.__version__,
+        answer=answer(readings), states={t.scorer: t.states for t in tables}, order=by_understanding(study), domains=domains,
+        quartiles=QUARTILES, cells=CELL_TITLES, paper_pairs=PAPER_PAIRS, annotated=_annotated(study.human),
+        scored={t.scorer: sum(t.states.values()) for t in tables},
+    )  # fmt: skip
 
 
-def _by_group(table: CellTable, resamples: int) -> dict[str, FiveQuantities]:
-    """The five quantities over everything, by domain, by knob, and by both."""
-    groups = {"all": table.quantities(resamples=resamples)}
-    for domain in _present(DOMAINS, table.domains):
-        groups[domain] = table.quantities(table.domains == domain, resamples)
-    for knob in _present(KNOBS, table.knobs):
-        groups[knob] = table.quantities(table.knobs == knob, resamples)
-    for domain in _present(DOMAINS, table.domains):
-        for knob in _present(KNOBS, table.knobs):
-            here = (table.domains == domain) & (table.knobs == knob)
-            if here.any():
-                groups[f"{domain} / {knob}"] = table.quantities(here, resamples)
-    return groups
+def answer(readings: dict[str, Reading]) -> list[tuple[str, str, list[str]]]:
+    """Scorers by verdict, the verdict's tone with them; good news first, then bad."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, r in readings.items():
+        found.setdefault((r.verdict, r.tone), []).append(name)
+    tones = ("good", "bad", "neutral")
+    return [(verdict, tone, names) for (verdict, tone), names in sorted(found.items(), key=lambda f: tones.index(f[0][1]))]
+
+
+def by_understanding(study: Study) -> list[str]:
+    """Scorers from the most to the least semantically sensitive; by the paper's accuracy where there are two cells only."""
+
+    def key(name: str) -> float:
+        q = study.quantities[name]["all"]
+        value = q.sensitivity.value if study.four_cells else q.incongruent.value
+        return -value if np.isfinite(value) else 1.0
+
+    return sorted(study.scorers, key=key)
+
+
+def _annotated(human: Human | None) -> dict[str, int] | None:
+    if human is None:
+        return None
+    ties = int(sum(label == "tie" for label in human.majority))
+    return {"pairs": int(human.rated.sum()), "annotators": human.annotators, "ties": ties, "unknown": human.unknown}
 
 
 def _short(value: float) -> str:
@@ -108,27 +130,51 @@ def _short(value: float) -> str:
     return "1.0" if value >= 0.995 else f"{value:.2f}".replace("0.", ".")
 
 
-def _present(order: tuple[str, ...], values: NDArray[np.str_]) -> list[str]:
-    """The distinct values, known ones first and in their usual order."""
-    found = set(values.tolist())
-    return [name for name in order if name in found] + sorted(found - set(order))
-
-
-def _print(results: dict[str, dict[str, FiveQuantities]], manifest: dict[str, Any]) -> None:
+def _print(study: Study, readings: dict[str, Reading], manifest: dict[str, Any]) -> None:
     kind = "drawn scenes, not photographs" if manifest["scenes"] else "pictures"
     title = f"Five quantities on {kind}; 95 % intervals below"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for name in ("scorer", *QUANTITIES):
         table.add_column(name, no_wrap=True)
-    for name, groups in results.items():
+    for name in by_understanding(study):
         short = name if len(name) < 19 else f"…{name[-17:]}"
-        values = groups["all"]._asdict().items()
-        table.add_row(short, *(f"{e.value:+.3f}" if q == "gap" else f"{e.value:.3f}" for q, e in values))
-        table.add_row("", *(f"{_short(e.low)}–{_short(e.high)}" for _, e in values), style="dim")
+        values = study.quantities[name]["all"]._asdict().items()
+        table.add_row(Text(short), *(_value(q, e.value) for q, e in values))
+        table.add_row("", *(f"{_short(e.low)}–{_short(e.high)}" if e.n else "" for _, e in values), style="dim")
     console = Console()
     console.print(table)
-    for name, groups in results.items():
-        console.print(f"[bold]{name}[/bold]: {reading(groups['all']).text}", highlight=False)
+    if study.human is not None:
+        _print_people(console, study)
+    for verdict, tone, names in answer(readings):
+        style = {"good": "green", "bad": "red", "neutral": ""}[tone]
+        console.print(Text(f"{verdict}: ", style=f"bold {style}") + Text(", ".join(names)), soft_wrap=True)
+    if len(readings) < 4:
+        for name, r in readings.items():
+            console.print(Text(f"{name}: ", style="bold") + Text(r.text))
+
+
+def _value(quantity: str, value: float) -> str:
+    return "-" if value != value else f"{value:+.3f}" if quantity == "gap" else f"{value:.3f}"
+
+
+def _print_people(console: Console, study: Study) -> None:
+    """Table 3 of the paper: kappa with the human majority and accuracy, by domain."""
+    table = Table(
+        title="Kappa with people, and accuracy, on the annotated pairs",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    domains = list(study.table3["people"])
+    for name in ("", *domains):
+        table.add_column(name, no_wrap=True)
+    for name, row in study.table3.items():
+        kappas = [kappa.value if (kappa := row[d].kappa) else float("nan") for d in domains]
+        cells = [
+            f"{number(k, True, 2)}  {number(row[d].accuracy.value, digits=2)}" for k, d in zip(kappas, domains, strict=True)
+        ]
+        table.add_row(Text(name), *cells, style="bold" if name == "people" else "")
+    console.print(table)
 
 
 def mistakes(table: CellTable, count: int = WORST) -> list[Mistake]:
@@ -163,21 +209,14 @@ def _pictures(dataset: str, manifest: dict[str, Any], tables: list[CellTable]) -
 
 
 def _shown(mistake: Mistake, row: dict) -> dict[str, Any]:
-    pictures = {side: _thumbnail(row[f"{cell.value}_image"]["bytes"]) for side, cell in
-                (("right", mistake.right), ("wrong", mistake.wrong))}  # fmt: skip
+    pictures = {
+        side: _thumbnail(row[f"{cell.value}_image"]) for side, cell in (("right", mistake.right), ("wrong", mistake.wrong))
+    }
     return {"text": row["text"], "kind": mistake.kind, "margin": -mistake.margin, "knob": row["knob"], **pictures}
 
 
-def _thumbnail(data: bytes) -> str:
-    image = open_image(data)
-    image.thumbnail((THUMBNAIL, THUMBNAIL))
-    buffer = io.BytesIO()
-    image.save(buffer, "WEBP", quality=85)
-    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode()
-
-
-def _environment() -> Environment:
-    environment = Environment(loader=PackageLoader("protoscore", "templates"), autoescape=True, undefined=StrictUndefined)
-    environment.filters["interval"] = lambda e: f"[{e.low:.3f}, {e.high:.3f}]"
-    environment.tests["number"] = lambda e: isinstance(e, Estimate) and np.isfinite(e.value)
-    return environment
+def _thumbnail(image: dict) -> str:
+    try:
+        return thumbnail(image["bytes"])
+    except ImageError as error:  # it was scored, so the dataset has changed since
+        raise DatasetError(f"a picture of the dataset cannot be read any more ({error}); score it again") from error

@@ -40,19 +40,40 @@ def five_quantities(
         non_correct, proto_violated, proto_correct, non_violated: (n,) scores, higher is better, NaN where there is none.
         clusters: (n,) triplet of each row.
     """
-    nc, pv, pc, nv = (np.asarray(a, float) for a in (non_correct, proto_violated, proto_correct, non_violated))
-    # column: which score should be higher (or, for preference, which is the prototype's), which lower, worth of a tie
-    comparisons = ((nc, pv, 0.0), (pc, nv, 0.0), (nc, nv, 0.0), (pc, pv, 0.0), (pc, nc, 0.5), (pv, nv, 0.5))
-    wins, valid, ties = (np.stack(a, axis=1) for a in zip(*(_compare(*c) for c in comparisons), strict=True))
+    wins, valid, ties = comparisons(non_correct, proto_violated, proto_correct, non_violated)
     samples = cluster_bootstrap(wins, valid, clusters, resamples, seed)
-    groups = len(np.unique(np.asarray(clusters)))
+    return quantities_of(wins, valid, ties, samples, len(np.unique(np.asarray(clusters))))
+
+
+def comparisons(
+    non_correct: ArrayLike, proto_violated: ArrayLike, proto_correct: ArrayLike, non_violated: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Wins, validity and ties, each (rows, 6), of the six comparisons that the five quantities are made of.
+
+    In order: incongruent, congruent, the unusual subject right against wrong, the typical one, and typical against unusual
+    when both are right, and when both are wrong; ties are worth a half in these last two.
+    """
+    nc, pv, pc, nv = (np.asarray(a, float) for a in (non_correct, proto_violated, proto_correct, non_violated))
+    # which score should be higher (or, for preference, which is the prototype's), which lower, worth of a tie
+    pairs = ((nc, pv, 0.0), (pc, nv, 0.0), (nc, nv, 0.0), (pc, pv, 0.0), (pc, nc, 0.5), (pv, nv, 0.5))
+    wins, valid, ties = (np.stack(a, axis=1) for a in zip(*(_compare(*pair) for pair in pairs), strict=True))
+    return wins, valid, ties
+
+
+def quantities_of(wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray, groups: int) -> FiveQuantities:
+    """The five quantities from :func:`comparisons` and their resampled rates.
+
+    Args:
+        samples: (resamples, 6).
+        groups: number of clusters behind the rows.
+    """
 
     def estimate(columns: list[int]) -> Estimate:
         with np.errstate(invalid="ignore", divide="ignore"):
             value = float(np.mean(wins[:, columns].sum(0) / valid[:, columns].sum(0)))
         low, high = rate_interval(value, samples[:, columns].mean(1), groups)
         n = int(valid[:, columns].sum())
-        return Estimate(value, low, high, n, len(nc) * len(columns) - n, int(ties[:, columns].sum()))
+        return Estimate(value, low, high, n, len(wins) * len(columns) - n, int(ties[:, columns].sum()))
 
     incongruent, congruent = estimate([0]), estimate([1])
     gap = congruent.value - incongruent.value

@@ -1,0 +1,51 @@
+"""HTML pages that stand alone: one file, no script, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from protoscore.decoding import open_image
+from protoscore.stats.resampling import Estimate
+
+THUMBNAIL = 192  # px
+COLOURS = (
+    "#2456a6", "#c2571a", "#1b7a44", "#8a3fa0", "#b3362b", "#0f7f8c", "#8a6d1a", "#5b6675",
+    "#d0478f", "#6b4a2b", "#4f9d1f", "#6a6ae0",
+)  # fmt: skip
+
+
+def environment() -> Environment:
+    """Templates with everything escaped; a missing value is an error and not an empty place."""
+    env = Environment(loader=PackageLoader("protoscore", "templates"), autoescape=True, undefined=StrictUndefined)
+    env.filters["interval"] = lambda e, signed=False: f"[{number(e.low, signed)}, {number(e.high, signed)}]"
+    env.filters["number"] = number
+    env.filters["short"] = lambda text, length=40: text if len(text) <= length else f"{text[: length - 1]}…"
+    env.tests["number"] = lambda e: isinstance(e, Estimate) and bool(np.isfinite(e.value))
+    env.globals["colours"] = COLOURS
+    return env
+
+
+def number(value: float, signed: bool = False, digits: int = 3) -> str:
+    """``0.123`` or ``+0.123``; an infinite bound as the sign it has."""
+    if not math.isfinite(value):
+        return "-" if math.isnan(value) else "∞" if value > 0 else "-∞"
+    rounded = round(value, digits) + 0.0  # adding 0 turns -0.0 into 0.0
+    return f"{rounded:{'+' if signed else ''}.{digits}f}"
+
+
+def thumbnail(data: bytes) -> str:
+    """A small picture as a data URI.
+
+    Raises:
+        ImageError: the bytes are no picture.
+    """
+    image = open_image(data)
+    image.thumbnail((THUMBNAIL, THUMBNAIL))
+    buffer = io.BytesIO()
+    image.save(buffer, "WEBP", quality=85)
+    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode()
