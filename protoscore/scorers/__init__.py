@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from protoscore.errors import MissingExtra
+from protoscore.errors import MissingExtra, UnknownName
 from protoscore.schema import Status
 from protoscore.typed_yaml import Strict
 
@@ -111,14 +111,22 @@ def facts_of(module: Any) -> Facts:
     raise AttributeError(f"{module.__name__} defines no scorer with facts")
 
 
-def split_variant(source: str | None, variants: Sequence[str]) -> tuple[str, str | None]:
-    """Read ``VARIANT``, ``SOURCE`` or ``VARIANT:SOURCE``; without a variant it is the first one.
+def split_variant(source: str | None, variants: Sequence[str], variant: str | None = None) -> tuple[str, str | None]:
+    """Which of ``variants`` and which weights are meant. ``source`` is ``VARIANT``, ``SOURCE`` or ``VARIANT:SOURCE`` as typed
+    on a command line; a ``variant`` given apart leaves it whole. Without any it is the first one.
 
-    >>> split_variant("raw:some/folder", ("paper", "raw"))
-    ('raw', 'some/folder')
+    >>> split_variant("cosine:some/folder", ("paper", "cosine"))
+    ('cosine', 'some/folder')
+
+    Raises:
+        UnknownName: ``variant`` is none of ``variants``.
     """
+    if variant is not None and variant not in variants:
+        raise UnknownName("variant", variant, variants)
     head, _, rest = (source or "").partition(":")
-    return (head, rest or None) if head in variants else (variants[0], source)
+    if variant is None and head in variants:
+        return head, rest or None
+    return variant or variants[0], source
 
 
 @contextmanager
