@@ -49,6 +49,8 @@ class Blip2:
 
     def tokens(self, texts: Sequence[str]) -> tuple[list[Tensor], list[bool]]:
         """Token ids of each text, [CLS] ... [SEP], and which texts were cut. A special token spelled out in a text is text."""
+        if not texts:
+            return [], []
         encoded = self.tokenizer(list(texts), truncation=True, max_length=MAX_TEXT_TOKENS, split_special_tokens=True)
         return [torch.tensor(ids) for ids in encoded["input_ids"]], [bool(each.overflowing) for each in encoded.encodings]
 

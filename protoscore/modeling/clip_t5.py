@@ -47,8 +47,9 @@ class ClipT5(T5ForConditionalGeneration):
         return self.mm_projector(states[:, 1:])
 
     def answer_log_probs(
-        self, pictures: Sequence[Tensor], before: Sequence[int], after: Sequence[Sequence[int]], answer: Sequence[int], size: int
-    ) -> Tensor:
+        self, pictures: Sequence[Tensor], before: Sequence[int], after: Sequence[Sequence[int]], answer: Sequence[int],
+        size: int,
+    ) -> Tensor:  # fmt: skip
         """Log probabilities (batch, len(answer), size) of the vocabulary at each place of ``answer``.
 
         Args:

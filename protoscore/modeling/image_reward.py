@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,10 @@ from protoscore.modeling.checkpoint import first_line, read_pickle_free, refuse_
 MEAN, STD = 0.16717362830052426, 1.0333394966054072  # of the raw reward, from the authors' code
 HEAD_WIDTH = 64  # of one attention head in every ViT of the BLIP family
 HEAD_LAYERS = (0, 2, 4, 6, 7)  # mlp.layers: Linear, Dropout, Linear, Dropout, Linear, Dropout, Linear, Linear
+TEXT_SIZES = (
+    "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings",
+    "layer_norm_eps", "hidden_act",
+)  # fmt: skip
 # In the file and of no use here: a buffer, and the projections of BLIP's contrastive pre-training.
 UNUSED = re.compile(r"blip\.(text_encoder\.embeddings\.position_ids|(vision|text)_proj\.(weight|bias))")
 
@@ -152,10 +156,8 @@ def _vision_config(state: Mapping[str, Tensor], origin: str) -> BlipVisionConfig
 
 def _text_config(text: Mapping[str, object], encoder_width: int) -> BlipTextConfig:
     """The text tower of ``med_config.json``. Its own encoder_width (768) is not what the authors' code uses."""
-    sizes = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-    sizes += ("max_position_embeddings", "layer_norm_eps", "hidden_act")
     try:
-        given = {key: text[key] for key in sizes}
+        given: dict[str, Any] = {key: text[key] for key in TEXT_SIZES}
     except KeyError as error:
         raise CheckpointError(f"med_config.json lacks {error}") from error
     return BlipTextConfig(

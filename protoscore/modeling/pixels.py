@@ -13,7 +13,7 @@ MEAN = (0.48145466, 0.4578275, 0.40821073)
 STD = (0.26862954, 0.26130258, 0.27577711)
 BICUBIC = functional.InterpolationMode.BICUBIC
 MAX_ASPECT = 16  # of what is scaled to its shortest side
-MAX_SIDE = 10_000  # of what is padded to a square
+MAX_SIDE, SMALLER = 10_000, 2_000  # of what is padded to a square: a longer side is brought down first
 
 
 def stretched(image: Image.Image, side: int) -> torch.Tensor:
@@ -30,8 +30,8 @@ def cropped(image: Image.Image, side: int) -> torch.Tensor:
 def padded(image: Image.Image, side: int) -> torch.Tensor:
     """The whole picture in the middle of a square of the mean colour, at ``side`` x ``side``; (3, side, side) float32."""
     image = image.convert("RGB")
-    if max(image.size) > MAX_SIDE:  # a square of 100 megapixels is enough to scale down from
-        image.thumbnail((MAX_SIDE, MAX_SIDE), Image.Resampling.BICUBIC)
+    if max(image.size) > MAX_SIDE:
+        image.thumbnail((SMALLER, SMALLER), Image.Resampling.BICUBIC)
     longest = max(image.size)
     square = Image.new("RGB", (longest, longest), tuple(int(channel * 255) for channel in MEAN))
     square.paste(image, ((longest - image.width) // 2, (longest - image.height) // 2))
