@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, NamedTuple
 
 import torch
@@ -27,7 +28,7 @@ class Checkpoint(NamedTuple):
     revision: str
 
 
-def fetch(source: str, revision: str | None = None, files: Iterable[str] = ("*.safetensors",)) -> Checkpoint:
+def fetch(source: str, revision: str | None = None, files: Sequence[str] = ("*.safetensors",)) -> Checkpoint:
     """Find ``source`` on disk, or download it from the Hub; all files are then of one commit.
 
     Args:
@@ -38,20 +39,16 @@ def fetch(source: str, revision: str | None = None, files: Iterable[str] = ("*.s
     Raises:
         CheckpointError: there is no such folder, or the Hub does not give it; the message says what to type.
     """
-    folder, commit = Path(source).expanduser(), ""
-    if not folder.is_dir():
-        if source.startswith((".", "/", "~")) or source.count("/") > 1:
-            raise CheckpointError(
-                f"there is no folder {source}; give a folder, or a Hub id such as openai/clip-vit-base-patch32"
-            )
-        folder = _download(source, revision, files)
-        if not _any(folder, files) and "*.safetensors" in files:
-            folder = _download(source, revision, ("*.bin",))
-        commit = folder.name
-    found = files if _any(folder, files) else ("*.bin",)
-    if not _any(folder, found):
-        raise CheckpointError(f"{source} holds no {' or '.join(files)}; give a folder with them, or type: hf download HUB_ID")
-    return Checkpoint(source, folder, commit or weights_digest(folder, found))
+    folder = Path(source).expanduser()
+    here = folder.is_dir()
+    if not here and (source.startswith((".", "/", "~")) or source.count("/") > 1):
+        raise CheckpointError(f"there is no folder {source}; give a folder, or a Hub id such as openai/clip-vit-base-patch32")
+    for wanted in [files, ("*.bin",)] if "*.safetensors" in files else [files]:
+        path = folder if here else _download(source, revision, wanted)
+        if _any(path, wanted):
+            return Checkpoint(source, path, weights_digest(path, wanted) if here else path.name)
+    advice = "give a folder that does" if here else f"type: hf download {source}"
+    raise CheckpointError(f"{source} holds no {' or '.join(files)}; {advice}")
 
 
 def load_model(kind: Any, checkpoint: Checkpoint, dtype: str = "float32", device: str | None = None) -> PreTrainedModel:
@@ -70,10 +67,10 @@ def load_model(kind: Any, checkpoint: Checkpoint, dtype: str = "float32", device
             ignore_mismatched_sizes=True,  # refused below, by name
             local_files_only=True,
         )
-    except (OSError, ValueError, SafetensorError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError, UnpicklingError) as error:
         raise CheckpointError(f"{checkpoint.source} cannot be loaded ({first_line(error)})") from error
     for what in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-        refuse_keys(checkpoint.source, what.replace("_", " "), [str(key) for key in info.get(what, ())])
+        refuse_keys(checkpoint.source, what.replace("_", " "), [key if isinstance(key, str) else key[0] for key in info[what]])
     return model.eval().to(place)
 
 
@@ -108,7 +105,7 @@ def refuse_keys(source: str, what: str, keys: Iterable[str]) -> None:
         raise CheckpointError(f"{source}: {what}: {', '.join(names[:3])}{more}; these are not the weights of this metric")
 
 
-def weights_digest(folder: Path, files: Iterable[str] = ("*.safetensors",)) -> str:
+def weights_digest(folder: Path, files: Sequence[str] = ("*.safetensors",)) -> str:
     """A short digest of the weight files of a folder: other weights have another one."""
     digest = hashlib.sha256()
     for path in sorted(path for pattern in files for path in folder.glob(pattern)):
@@ -140,7 +137,7 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _download(source: str, revision: str | None, files: Iterable[str]) -> Path:
+def _download(source: str, revision: str | None, files: Sequence[str]) -> Path:
     at = f" --revision {revision}" if revision else ""
     try:
         return Path(snapshot_download(source, revision=revision, allow_patterns=[*_SMALL, *files], ignore_patterns="*/*"))
@@ -157,5 +154,5 @@ def _download(source: str, revision: str | None, files: Iterable[str]) -> Path:
         raise CheckpointError(message) from error
 
 
-def _any(folder: Path, patterns: Iterable[str]) -> bool:
+def _any(folder: Path, patterns: Sequence[str]) -> bool:
     return any(True for pattern in patterns for _ in folder.glob(pattern))

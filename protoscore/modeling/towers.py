@@ -101,9 +101,7 @@ def _processing(checkpoint: Checkpoint, processing: Checkpoint, kinds: Sequence[
         )
     # CLIP reads a text off at its closing token; 2 stands for the highest id in configurations from before 2023.
     if config.model_type == "clip" and config.text_config.eos_token_id not in (2, tokenizer.eos_token_id):
-        raise CheckpointError(
-            f"{checkpoint.source}: the model's closing token is not the tokenizer's; their scores mean nothing"
-        )
+        raise CheckpointError(f"{checkpoint.source}: model and tokenizer close a text with different tokens")
     return image_processor, tokenizer
 
 

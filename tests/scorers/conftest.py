@@ -69,11 +69,15 @@ def write_align(folder: Path) -> Path:
     tokenizer = BertTokenizer(vocab={piece: i for i, piece in enumerate(pieces)}, model_max_length=64)
     config = AlignConfig(
         projection_dim=16,
-        text_config=dict(vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=2,
-                         num_attention_heads=2, max_position_embeddings=64),
-        vision_config=dict(width_coefficient=1.0, depth_coefficient=1.0, image_size=SIZE, in_channels=[32, 8], out_channels=[8, 16],
-                           kernel_sizes=[3, 3], strides=[1, 2], num_block_repeats=[1, 1], expand_ratios=[1, 2], hidden_dim=16,
-                           depthwise_padding=[]),
+        text_config=dict(
+            vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+            max_position_embeddings=64,
+        ),
+        vision_config=dict(
+            image_size=SIZE, width_coefficient=1.0, depth_coefficient=1.0, in_channels=[32, 8], out_channels=[8, 16],
+            kernel_sizes=[3, 3], strides=[1, 2], num_block_repeats=[1, 1], expand_ratios=[1, 2], hidden_dim=16,
+            depthwise_padding=[],
+        ),
     )  # fmt: skip
     randomise(AlignModel(config), 2).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
