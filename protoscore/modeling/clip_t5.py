@@ -66,6 +66,7 @@ class ClipT5(T5ForConditionalGeneration):
             for picture, tokens in zip(pictures, after, strict=True)
         ]
         mask = pad_sequence([torch.ones(len(row), dtype=torch.long, device=device) for row in rows], batch_first=True)
-        labels = torch.tensor(answer, device=device).expand(len(rows), -1)
-        out = self(inputs_embeds=pad_sequence(rows, batch_first=True), attention_mask=mask, labels=labels, use_cache=False)
+        given = self.prepare_decoder_input_ids_from_labels(torch.tensor(answer, device=device).expand(len(rows), -1))
+        states = pad_sequence(rows, batch_first=True)
+        out = self(inputs_embeds=states, attention_mask=mask, decoder_input_ids=given, use_cache=False)
         return log_softmax(out.logits[..., :size].float(), dim=-1)

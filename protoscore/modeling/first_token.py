@@ -69,7 +69,7 @@ def cut(tokenizer: PreTrainedTokenizerBase, text: str, limit: int) -> tuple[str,
     """``text`` without what comes after ``limit`` tokens, and whether anything did."""
     if len(text) <= limit:  # a token is at least one character
         return text, False
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     return (tokenizer.decode(ids[:limit], skip_special_tokens=False), True) if len(ids) > limit else (text, False)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from PIL.Image import Image
-from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer, CLIPModel
+from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoProcessor, CLIPModel, T5Tokenizer
 
 from protoscore.errors import CheckpointError
 from protoscore.modeling.checkpoint import Checkpoint, fetch, first_line, load_model
@@ -129,6 +129,6 @@ def _t5_tokenizer(checkpoint: Checkpoint, source: str | None, width: int) -> Any
         flan = "google/flan-t5-xxl" if width > 2048 else "google/flan-t5-xl"
         path = fetch(source or flan, files=("tokenizer.json", "spiece.model")).path
     try:
-        return AutoTokenizer.from_pretrained(path, local_files_only=True)
+        return T5Tokenizer.from_pretrained(path, local_files_only=True)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} holds no T5 tokenizer ({first_line(error)}); give one as tokenizer=FOLDER") from error
