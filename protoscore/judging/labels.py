@@ -24,18 +24,18 @@ class Spelling:
     """
 
     def __init__(self, where: str, labels: tuple, aliases: Mapping[str, object]):
-        self.labels = {label: label for label in labels if isinstance(label, str)}
+        self.labels = {label for label in labels if isinstance(label, str)}
         self._folded: dict[str, object] = {}
         self._aliases: dict[str, object] = {}
         for label in self.labels:
             if self._folded.setdefault(fold(label), label) != label:
                 raise ConfigError(f"{where}: two labels are spelled {fold(label)!r} but for case and spaces")
-        for spelling, label in aliases.items():
-            if label not in labels:
-                raise ConfigError(f"{where}: the alias {spelling!r} leads to {label!r}, which is no label")
-            known = self._folded.get(fold(spelling), self._aliases.setdefault(fold(spelling), label))
-            if known != label:
-                raise ConfigError(f"{where}: the spelling {spelling!r} could mean {known!r} and {label!r}")
+        for spelling, meant in aliases.items():
+            if meant not in labels:
+                raise ConfigError(f"{where}: the alias {spelling!r} leads to {meant!r}, which is no label")
+            known = self._folded.get(fold(spelling), self._aliases.setdefault(fold(spelling), meant))
+            if known != meant:
+                raise ConfigError(f"{where}: the spelling {spelling!r} could mean {known!r} and {meant!r}")
 
     def find(self, text: str) -> tuple[object, str] | None:
         """The label that ``text`` stands for and the repair that this takes ("" for none); None when it is unknown."""

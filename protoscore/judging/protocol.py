@@ -12,6 +12,7 @@ import pkgutil
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module, util
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
@@ -82,7 +83,7 @@ class Protocol:
                 raise ConfigError(f"protocol {self.name}: {name} cannot abstain by {unknown[0]!r}, it is none of its labels")
         self.spellings  # noqa: B018 - refuses what is ambiguous
 
-    @property
+    @cached_property
     def fields(self) -> Mapping[str, Field]:
         """The answer's fields in order."""
         return {name: _field(self.name, name, info) for name, info in self.answer.model_fields.items()}
@@ -92,7 +93,7 @@ class Protocol:
         """The closed fields: all that a number may be made of."""
         return tuple(name for name, f in self.fields.items() if f.closed)
 
-    @property
+    @cached_property
     def spellings(self) -> Mapping[str, Spelling]:
         """How the labels of each closed field may be spelled."""
         return {
@@ -101,7 +102,7 @@ class Protocol:
             if f.closed
         }
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Name of everything that decides what is asked and how a reply is read: prompts, schema, abstention, aliases."""
         parts = [
@@ -224,26 +225,46 @@ def load_protocol(name: str) -> Protocol:
 
 
 def _field(protocol: str, name: str, info: Any) -> Field:
-    """The kind and labels of a pydantic field."""
+    """The kind and labels of a pydantic field. A closed field has no default: a default would be an answer that nobody gave."""
     kind = info.annotation
     if get_origin(kind) in (Union, types.UnionType):  # an optional free text
         kind = next((part for part in get_args(kind) if part is not type(None)), kind)
-    required = info.is_required()
-    if get_origin(kind) is Literal:
-        return Field(name, "label", get_args(kind), required)
-    if get_origin(kind) is list and get_args(kind) and get_origin(get_args(kind)[0]) is Literal:
-        return Field(name, "labels", get_args(get_args(kind)[0]), required)
-    if kind is bool:
-        return Field(name, "boolean", (True, False), required)
     if kind is str:
-        return Field(name, "text", (), required)
-    low = next((m.ge for m in info.metadata if isinstance(m, annotated_types.Ge)), None)
-    high = next((m.le for m in info.metadata if isinstance(m, annotated_types.Le)), None)
-    if kind is int and low is not None and high is not None and 0 <= high - low < WIDEST:
-        return Field(name, "integer", tuple(range(low, high + 1)), required)
+        return Field(name, "text", (), info.is_required())
+    if info.is_required():
+        if get_origin(kind) is list and get_args(kind):
+            if _literals(get_args(kind)[0]) is str:
+                return Field(name, "labels", get_args(get_args(kind)[0]))
+        elif _literals(kind) is str:
+            return Field(name, "label", get_args(kind))
+        elif _literals(kind) is int:
+            return Field(name, "integer", get_args(kind))
+        elif kind is bool:
+            return Field(name, "boolean", (True, False))
+        elif kind is int:
+            low, high = _bounds(info.metadata)
+            if 0 <= high - low < WIDEST:
+                return Field(name, "integer", tuple(range(low, high + 1)))
     raise ConfigError(
-        f"protocol {protocol}: field {name!r} is neither closed (Literal, bool, int with ge and le, list of Literal) nor str"
+        f"protocol {protocol}: field {name!r} must be str (free text), or closed and without a default: a Literal of strings "
+        "or of integers, bool, an int with ge and le, or a list of Literal strings"
     )
+
+
+def _literals(kind: Any) -> type | None:
+    """The one type of a Literal's values."""
+    found = {type(value) for value in get_args(kind)} if get_origin(kind) is Literal else set()
+    return found.pop() if len(found) == 1 else None
+
+
+def _bounds(metadata: Iterable[Any]) -> tuple[int, int]:
+    low, high = 0, -1
+    for mark in metadata:
+        if isinstance(mark, annotated_types.Ge):
+            low = int(mark.ge)  # type: ignore[call-overload]
+        if isinstance(mark, annotated_types.Le):
+            high = int(mark.le)  # type: ignore[call-overload]
+    return low, high
 
 
 def _property(f: Field, labels: tuple[Label, ...]) -> dict[str, Any]:
@@ -252,5 +273,5 @@ def _property(f: Field, labels: tuple[Label, ...]) -> dict[str, Any]:
     if f.kind == "boolean":
         return {"type": "boolean"}
     if f.kind == "integer":
-        return {"type": "integer", "minimum": min(f.labels), "maximum": max(f.labels)}
+        return {"type": "integer", "enum": list(f.labels)}  # the order of numbers is their meaning: never shuffled
     return {"enum": list(labels)} if f.kind == "label" else {"type": "array", "items": {"enum": list(labels)}}
