@@ -48,3 +48,6 @@ class Judge(Protocol):
     billed: bool  # True: a call may cost money even when its reply is lost
 
     async def reply(self, requests: Sequence[Request]) -> list[Reply]: ...
+
+    async def close(self) -> None:
+        """Give back what belongs to the running event loop; the judge can be used again in another."""

@@ -45,6 +45,9 @@ class Scripted:
         answers = [self._rule(request) for request in requests]
         return [answer if isinstance(answer, Reply) else Reply(answer, "stop") for answer in answers]
 
+    async def close(self) -> None:
+        pass
+
 
 def _module(path: Path) -> Rule:
     spec = util.spec_from_file_location(f"protoscore_rule_{path.stem}", path)

@@ -91,6 +91,8 @@ class Asking:
                         group.create_task(self._work(questions))
         except BaseExceptionGroup as errors:  # what stopped one worker stopped the others
             raise errors.exceptions[0] from None
+        finally:
+            await self.judge.close()
 
     async def _work(self, questions: Iterator[Question]) -> None:
         while batch := list(islice(questions, self._room())):

@@ -16,7 +16,7 @@ from protoscore.schema import derive_seed
 
 
 class Robustness(NamedTuple):
-    """Ways to ask the same thing more than once. All replies enter the table; :mod:`protoscore.judging.decide` combines them."""
+    """Ways to ask the same thing more than once. All replies enter the table; ``decide`` combines them."""
 
     variants: tuple[str, ...] = ("",)  # "" is the protocol's own prompt
     samples: int = 1

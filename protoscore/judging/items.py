@@ -1,4 +1,4 @@
-"""What is judged: items with one or more pictures and named fields, from a four-cell dataset, any other dataset, or a folder."""
+"""What is judged: items with pictures and named fields, from a four-cell dataset, any other dataset, or a folder."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from protoscore.judging.verdicts import Verdict, failed, verdict_table
 from protoscore.schema import Status
 from protoscore.scoring import open_image
 
+ONCE, UNLIMITED, PATIENT = Robustness(), Budget(), Patience()
 LOST = "in flight when an earlier run was killed, so it may have been billed; --ask-lost asks it again"
 
 
@@ -146,8 +147,8 @@ class _Round:
 
 
 def judge_items(
-    protocol: Protocol, items: Items | list[Item], judge: Judge, out: Path, how: Robustness = Robustness(),
-    second: Judge | None = None, budget: Budget = Budget(), patience: Patience = Patience(), ask_lost: bool = False,
+    protocol: Protocol, items: Items | list[Item], judge: Judge, out: Path, how: Robustness = ONCE,
+    second: Judge | None = None, budget: Budget = UNLIMITED, patience: Patience = PATIENT, ask_lost: bool = False,
 ) -> Outcome:  # fmt: skip
     """Judge every item and write ``verdicts.parquet`` (one row a question) and ``decisions.parquet`` (one row an item).
 
@@ -209,13 +210,11 @@ def finish(run: Run, verdicts: list[Verdict], parameters: dict[str, Any], decisi
         repairs=dict(repairs), complete=not run.stopped,
     )  # fmt: skip
     spent = run.ledger.spent
-    write_text(
-        run.out / "usage.json",
-        json.dumps(
-            {**spent._asdict(), "seconds": round(sum(v.reply.seconds for v in verdicts), 3), "without_reply": run.ledger.failures()},
-            indent=2,
-        ) + "\n",
-    )  # fmt: skip
+    usage = spent._asdict() | {
+        "seconds": round(sum(verdict.reply.seconds for verdict in verdicts), 3),
+        "without_reply": run.ledger.failures(),
+    }
+    write_text(run.out / "usage.json", json.dumps(usage, indent=2) + "\n")
     if run.stopped:
         missing = causes["not_asked"]
         raise ProtoscoreError(
