@@ -51,7 +51,7 @@ def encode(processor: ProcessorMixin, images: Sequence[Image.Image], texts: Sequ
     """
     cut = [_truncate(processor.tokenizer, _plain(processor.tokenizer, text)) for text in texts]
     prompts = [processor.apply_chat_template(message(text), tokenize=False) for text, _ in cut]
-    pictures = [[not_too_long(image.convert("RGB"))] for image in images]
+    pictures = [[_not_too_long(image.convert("RGB"))] for image in images]
     inputs = processor(text=prompts, images=pictures, padding=True, return_tensors="pt")
     return Encoded(inputs, [flag for _, flag in cut])
 
@@ -62,8 +62,7 @@ def _plain(tokenizer, text: str) -> str:
     return text
 
 
-def not_too_long(image: Image.Image) -> Image.Image:
-    """The picture itself, or padded with black where its longest side is more than 100 times the other."""
+def _not_too_long(image: Image.Image) -> Image.Image:
     width, height = (max(side, max(image.size) // MAX_ASPECT) for side in image.size)
     if (width, height) == image.size:
         return image

@@ -114,7 +114,9 @@ def load_chat_model(checkpoint: Checkpoint, device: str | None, dtype: str, pill
         if not hasattr(processor, "image_processor"):
             raise CheckpointError(f"{checkpoint.source} takes no pictures; give an image-text-to-text model")
         if pillow:
-            processor.image_processor = AutoImageProcessor.from_pretrained(checkpoint.path, backend="pil", local_files_only=True)
+            processor.image_processor = AutoImageProcessor.from_pretrained(
+                checkpoint.path, backend="pil", local_files_only=True
+            )
     except (OSError, ValueError, KeyError) as error:
         raise CheckpointError(f"{checkpoint.source} misses its configuration or processor ({first_line(error)})") from error
     return FirstToken(load_model(AutoModelForImageTextToText, checkpoint, dtype, device), processor, checkpoint.source)

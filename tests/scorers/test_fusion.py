@@ -4,6 +4,7 @@ on the stored weights, one pair at a time, unpadded, with a preprocessing and a 
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import pickle
 import re
@@ -47,8 +48,9 @@ def write_blip2(folder: Path) -> Path:
     config = Blip2Config(
         vision_config=dict(hidden_size=24, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2, image_size=28,
                            patch_size=14),
-        qformer_config=dict(vocab_size=len(PIECES), hidden_size=16, intermediate_size=32, num_hidden_layers=3, num_attention_heads=2,
-                            encoder_hidden_size=24, use_qformer_text_input=True, max_position_embeddings=64),
+        qformer_config=dict(vocab_size=len(PIECES), hidden_size=16, intermediate_size=32, num_hidden_layers=3,
+                            num_attention_heads=2, encoder_hidden_size=24, use_qformer_text_input=True,
+                            max_position_embeddings=64),
         num_query_tokens=4, image_text_hidden_size=8,
     )  # fmt: skip
     randomise(Blip2ForImageTextRetrieval(config), 11).save_pretrained(folder)
@@ -97,8 +99,9 @@ def reward_weights(width: int = 128, hidden: int = 32) -> dict[str, torch.Tensor
 
 MED_CONFIG = {
     "architectures": ["BertModel"], "attention_probs_dropout_prob": 0.1, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
-    "hidden_size": 32, "initializer_range": 0.02, "intermediate_size": 64, "layer_norm_eps": 1e-12, "max_position_embeddings": 64,
-    "model_type": "bert", "num_attention_heads": 4, "num_hidden_layers": 2, "pad_token_id": 0, "type_vocab_size": 2,
+    "hidden_size": 32, "initializer_range": 0.02, "intermediate_size": 64, "layer_norm_eps": 1e-12,
+    "max_position_embeddings": 64, "model_type": "bert", "num_attention_heads": 4,
+    "num_hidden_layers": 2, "pad_token_id": 0, "type_vocab_size": 2,
     "vocab_size": len(PIECES), "encoder_width": 768, "add_cross_attention": True,
 }  # fmt: skip
 
@@ -351,7 +354,10 @@ def test_blip2_refuses_other_models_and_missing_weights(folders, tmp_path):
     "change, message",
     [
         ({"blip.text_encoder.encoder.layer.1.crossattention.self.key.weight": None}, "missing keys: blip.text_encoder.encoder"),
-        ({"blip.visual_encoder.blocks.1.attn.qkv.bias": None}, r"missing keys: blip\.visual_encoder\.blocks\.1\.attn\.qkv\.bias"),
+        (
+            {"blip.visual_encoder.blocks.1.attn.qkv.bias": None},
+            r"missing keys: blip\.visual_encoder\.blocks\.1\.attn\.qkv\.bias",
+        ),
         ({"blip.visual_encoder.pos_embed": None}, "missing keys: blip.visual_encoder.pos_embed"),
         ({"mlp.layers.7.bias": None}, r"missing keys: mlp\.layers\.7\.bias"),
         ({"blip.text_decoder.bert.embeddings.word_embeddings.weight": torch.ones(2)}, "unexpected keys: blip.text_decoder"),
@@ -401,7 +407,7 @@ def test_the_folded_head_is_the_head():
     generator = torch.Generator().manual_seed(2)
     layers = [
         (torch.randn(b, a, generator=generator) * a**-0.5, torch.randn(b, generator=generator))
-        for a, b in zip(sizes, sizes[1:])
+        for a, b in itertools.pairwise(sizes)
     ]
     states = torch.randn(64, 768, generator=generator)
     unfolded = states.double()
@@ -419,7 +425,9 @@ def test_the_real_architectures_have_the_stated_size():
     count = lambda model: sum(weight.numel() for weight in model.parameters())  # noqa: E731
     real = {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12}
     text = image_reward._text_config(MED_CONFIG | real | {"max_position_embeddings": 512, "vocab_size": 30524}, 1024)
-    vision = BlipVisionConfig(hidden_size=1024, intermediate_size=4096, num_hidden_layers=24, num_attention_heads=16, image_size=224)
+    vision = BlipVisionConfig(
+        hidden_size=1024, intermediate_size=4096, num_hidden_layers=24, num_attention_heads=16, image_size=224
+    )
     with torch.device("meta"):
         reward = image_reward.ImageReward(vision, text, image_reward.Head(torch.zeros(768), torch.zeros(())))
         blip2 = Blip2ForImageTextRetrieval(

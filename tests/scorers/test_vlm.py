@@ -13,10 +13,10 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from protoscore.errors import CheckpointError, ConfigError
+from protoscore.errors import CheckpointError, ConfigError, ProtoscoreError
 from protoscore.modeling.tiny import tiny_config, tiny_processor
 from protoscore.modeling.yes_no import Answer
-from protoscore.scorers import qwen3_vl_reranker, vqa_score
+from protoscore.scorers import qwen3_vl_reranker, vie_score, vqa_score
 from protoscore.scorers.vqa_score import value
 from tests.scorers.conftest import LETTERS, pictures, randomise, write_clip
 from tests.scorers.test_fusion import MEAN, STD, attend, gelu, linear, norm, published_rows
@@ -73,8 +73,8 @@ def write_llava(folder: Path) -> Path:
     base = tiny_processor(["Yes No yes no the dog in a hat "] * 9).tokenizer
     state = json.loads(base.backend_tokenizer.to_str())["model"]
     tokenizer = Qwen2Tokenizer(
-        vocab=state["vocab"], merges=[tuple(pair) for pair in state["merges"]], unk_token=None, bos_token="<s>", eos_token="</s>",
-        pad_token="<pad>", additional_special_tokens=["<image>"],
+        vocab=state["vocab"], merges=[tuple(pair) for pair in state["merges"]], unk_token=None, bos_token="<s>",
+        eos_token="</s>", pad_token="<pad>", additional_special_tokens=["<image>"],
     )  # fmt: skip
     template = (
         "{{ bos_token }}{% for message in messages %}USER: {% for part in message.content %}"
@@ -102,7 +102,17 @@ def write_llava(folder: Path) -> Path:
 def t5_tokenizer():
     from transformers import T5Tokenizer
 
-    pieces = ["▁", "▁Yes", "▁No", "▁dog", "▁the", "s", "dog", *(letter for letter in LETTERS if letter != "s"), *"ACUEDSRN:?\"'{}"]
+    pieces = [
+        "▁",
+        "▁Yes",
+        "▁No",
+        "▁dog",
+        "▁the",
+        "s",
+        "dog",
+        *(letter for letter in LETTERS if letter != "s"),
+        *"ACUEDSRN:?\"'{}",
+    ]
     pieces = list(dict.fromkeys(pieces))
     vocab = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *((piece, -2.0 - 0.01 * i) for i, piece in enumerate(pieces))]
     return T5Tokenizer(vocab=vocab, extra_ids=4)
@@ -141,8 +151,9 @@ def write_clip_t5(folder: Path, tower: Path) -> Path:
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
     config = model.config.to_dict() | {
         "model_type": "clip_t5", "architectures": ["CLIPT5ForConditionalGeneration"], "tie_word_embeddings": False,
-        "mm_hidden_size": 16, "mm_projector_type": "mlp2x_gelu", "mm_vision_select_layer": -2, "mm_vision_select_feature": "patch",
-        "mm_vision_tower": str(tower), "mm_use_im_start_end": False, "use_mm_proj": True, "tune_mm_mlp_adapter": False,
+        "mm_hidden_size": 16, "mm_projector_type": "mlp2x_gelu", "mm_vision_select_layer": -2,
+        "mm_vision_select_feature": "patch", "mm_vision_tower": str(tower), "mm_use_im_start_end": False,
+        "use_mm_proj": True, "tune_mm_mlp_adapter": False,
     }  # fmt: skip
     config.pop("scale_decoder_outputs", None)
     (folder / "config.json").write_text(json.dumps(config))
@@ -210,7 +221,9 @@ def test_vqa_score_is_the_probability_of_yes_after_the_prompt(family, oracle, fo
     exact = [oracle(folders[family], image, text) for image, text in zip(images, texts)]
     np.testing.assert_allclose(values(scorer.score(images, texts)), [p[yes] for p in exact], atol=1e-5, rtol=0)
     ratio = vqa_score.create(f"p_yes_no:{folders[family]}")
-    np.testing.assert_allclose(values(ratio.score(images, texts)), [p[yes] / (p[yes] + p[no]) for p in exact], atol=1e-5, rtol=0)
+    np.testing.assert_allclose(
+        values(ratio.score(images, texts)), [p[yes] / (p[yes] + p[no]) for p in exact], atol=1e-5, rtol=0
+    )
     assert values(vqa_score.create(str(folders[family]), variant="p_yes").score(images, texts)) == values(
         scorer.score(images, texts)
     )
@@ -253,7 +266,9 @@ def t5_vqa(folders, image, text) -> tuple[float, float, float]:
     square = Image.new("RGB", (side, side), (122, 116, 104))
     square.paste(image, ((side - image.width) // 2, (side - image.height) // 2))
     array = np.asarray(square.resize((32, 32), Image.Resampling.BICUBIC), dtype=np.float32) / 255
-    states = linear(gelu(linear(clip_states(folders["clip"], torch.from_numpy(array)), w, "mm_projector.0")), w, "mm_projector.2")
+    states = linear(
+        gelu(linear(clip_states(folders["clip"], torch.from_numpy(array)), w, "mm_projector.0")), w, "mm_projector.2"
+    )
     system = "A chat between a curious user and an artificial intelligence assistant. The assistant gives helpful, detailed, "
     system += "and polite answers to the user's questions. USER: "
     question = f'\nDoes this figure show "{text}"? Please answer yes or no. ASSISTANT: '
@@ -344,7 +359,7 @@ def test_the_question_is_the_users_to_change(folders):
     assert scorer.parameters["question"] == "Is {} here?"
     assert values(scorer.score(images, texts)) != values(vqa_score.create(folder).score(images, texts))
     for question in ("Is it here?", "Is {} or {} here?"):
-        with pytest.raises(ConfigError, match="must hold {} once"):
+        with pytest.raises(ConfigError, match=r"must hold \{\} once"):
             vqa_score.create(folder, question=question)
     with pytest.raises(ConfigError, match="none of published, p_yes, p_yes_no"):
         vqa_score.create(folder, variant="p_si")
@@ -353,7 +368,9 @@ def test_the_question_is_the_users_to_change(folders):
 def test_generation_settings_do_not_move_a_score(folders, tmp_path):
     """Scores read from generate() change with a repetition penalty, since Yes and No stand in the prompt."""
     folder = shutil.copytree(folders["qwen"], tmp_path / "qwen")
-    (folder / "generation_config.json").write_text(json.dumps({"repetition_penalty": 1.5, "temperature": 0.1, "do_sample": True}))
+    (folder / "generation_config.json").write_text(
+        json.dumps({"repetition_penalty": 1.5, "temperature": 0.1, "do_sample": True})
+    )
     images, texts = grid(4)
     ours, theirs = (values(vqa_score.create(str(f)).score(images, texts)) for f in (folder, folders["qwen"]))
     assert ours == theirs
@@ -411,3 +428,74 @@ def test_value_of_an_answer():
     assert value(Answer(np.log(0.6), np.log(0.2), np.log(0.15)), "p_yes") == pytest.approx(0.6)
     assert value(Answer(np.log(0.6), np.log(0.2), None), "p_yes_no") == pytest.approx(0.75)
     assert value(Answer(0.0, -2000.0, None), "p_yes_no") == 1 and value(Answer(-2000.0, 0.0, None), "p_yes_no") == 0
+
+
+# VIEScore: scripted replies, and a real model that answers by likelihood
+
+RULE = """
+import json
+from protoscore.judges import Reply
+
+asked = []
+
+
+def reply(request):
+    asked.append(request)
+    if "Does the picture show" not in request.prompt:
+        blue = request.images[0].getpixel((0, 0)) == (0, 0, 255)
+        return json.dumps({"naturalness": 8, "artifacts": 2 if blue else 9, "reason": "x"})
+    text = json.loads(request.prompt.split("\\n\\n")[1])
+    if text == "refuse":
+        return "I'm sorry, but I can't help with that."
+    if text == "chatter":
+        return "It looks like a solid 7 out of 10 to me."
+    if text == "eleven":
+        return json.dumps({"consistency": 11, "reason": "x"})
+    if text == "cut":
+        return Reply('{"consistency": 7', "length")
+    if text == "down":
+        return Reply(failure="permanent", reason="HTTP 400")
+    if text == "the key":
+        return Reply(failure="fatal", reason="the key was refused")
+    return json.dumps({"consistency": 0 if text == "nothing" else 5, "reason": "x"})
+"""
+
+
+def test_vie_score_is_a_number_or_a_state(tmp_path):
+    (tmp_path / "rule.py").write_text(RULE)
+    scorer = vie_score.create(f"scripted:{tmp_path / 'rule.py'}")
+    red, blue = Image.new("RGB", (4, 4), "red"), Image.new("RGBA", (4, 4), "blue")
+    texts = ["a dog", "a dog", "nothing", "refuse", "chatter", "eleven", "cut", "down"]
+    scores = scorer.score([red, blue, *[red] * 6], texts)
+    assert values(scores) == [pytest.approx(40**0.5), pytest.approx(10**0.5), 0.0, None, None, None, None, None]
+    assert [s.status.value for s in scores] == ["ok"] * 3 + ["refused", "invalid", "invalid", "invalid", "error"]
+    assert all(score.reason.startswith("consistency: ") for score in scores[3:])
+    asked = scorer._judge._rule.__globals__["asked"]
+    assert len(asked) == len(texts) + 2, "quality is asked once a picture"
+    assert scorer.score([red], ["a dog"])[0] == scores[0] and len(asked) == len(texts) + 2, "what is known is not asked again"
+    with pytest.raises(ConfigError, match="needs a judge"):
+        vie_score.create()
+
+
+def test_vie_score_ends_when_the_judge_cannot_be_asked(tmp_path):
+    (tmp_path / "rule.py").write_text(RULE)
+    scorer = vie_score.create(f"scripted:{tmp_path / 'rule.py'}", replies=str(tmp_path / "replies.sqlite"), batch_size=1)
+    red = Image.new("RGB", (4, 4), "red")
+    first, second, third = scorer.score([red] * 3, ["a dog", "the key", "a cat"])
+    expected = [f"{part}: the key was refused" for part in ("quality", "consistency", "consistency")]
+    assert [first.reason, second.reason, third.reason] == expected
+    assert {score.status.value for score in (first, second, third)} == {"error"}, "what was not asked has no score"
+    with pytest.raises(ProtoscoreError, match="the key was refused"):
+        scorer.score([red], ["a dog"])
+    again = vie_score.create(f"scripted:{tmp_path / 'rule.py'}", replies=str(tmp_path / "replies.sqlite"))
+    assert again.score([red], ["a dog"]) == [first] and not again._judge._rule.__globals__["asked"], (
+        "replies outlive the process"
+    )
+
+
+def test_vie_score_over_a_model_in_this_process(folders):
+    images, texts = grid(2)
+    scores = vie_score.create(f"local:{folders['qwen']}", answers="likelihood").score(images, texts)
+    assert all(score.status.value == "ok" and 0 <= score.value <= 10 for score in scores)
+    rambling = vie_score.create(f"local:{folders['qwen']}", max_tokens=4).score(images[:2], texts[:2])
+    assert [score.value for score in rambling] == [None, None] and {s.status.value for s in rambling} == {"invalid"}
