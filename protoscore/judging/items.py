@@ -46,6 +46,12 @@ class Items:
     id_column: str | None = None
     limit: int | None = None
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What names these items in a manifest: no path, since folders move."""
+        source = {"items": Path(self.source).name} if Path(self.source).exists() else {"items": self.source}
+        return source | {name: value for name, value in vars(self).items() if name != "source" and value}
+
     def __iter__(self) -> Iterator[Item]:
         """Every item.
 

@@ -18,6 +18,7 @@ from protoscore.judges import Judge, Reply
 from protoscore.judging.asking import Asking, Budget, Patience, Question
 from protoscore.judging.asks import Ask, Robustness, asks, check, digests_of, key_of, request_of
 from protoscore.judging.decide import decide, decision_table
+from protoscore.judging.injection import Injected
 from protoscore.judging.items import Item, Items
 from protoscore.judging.ledger import Ledger, Spent
 from protoscore.judging.parser import parse
@@ -147,7 +148,7 @@ class _Round:
 
 
 def judge_items(
-    protocol: Protocol, items: Items | list[Item], judge: Judge, out: Path, how: Robustness = ONCE,
+    protocol: Protocol, items: Iterable[Item], judge: Judge, out: Path, how: Robustness = ONCE,
     second: Judge | None = None, budget: Budget = UNLIMITED, patience: Patience = PATIENT, ask_lost: bool = False,
 ) -> Outcome:  # fmt: skip
     """Judge every item and write ``verdicts.parquet`` (one row a question) and ``decisions.parquet`` (one row an item).
@@ -162,6 +163,7 @@ def judge_items(
         DatasetError: ``out`` holds other work, or another process is judging into it.
         ProtoscoreError: the run ended early (budget, server); what there is was written.
     """
+    rehearse(protocol, items, judge, how)
     parameters = parameters_of(protocol, items, [judge, *([second] if second else [])], how)
     with opened(out, protocol, items, parameters, budget, patience) as run:
         verdicts = run.ask(judge, how, ask_lost)
@@ -171,9 +173,22 @@ def judge_items(
         return finish(run, verdicts, parameters)
 
 
+def rehearse(protocol: Protocol, items: Iterable[Item], judge: Judge, how: Robustness) -> None:
+    """Read the first item and write its questions, so that a mistake shows before anything is asked or written.
+
+    Raises:
+        DatasetError, ConfigError, UnknownName: there is no item, or its questions cannot be written.
+    """
+    check(protocol, judge, how)
+    first = next(iter(items), None)
+    if first is None:
+        raise DatasetError("there are no items to judge")
+    deque(asks(protocol, first, how), maxlen=0)
+
+
 @contextmanager
 def opened(
-    out: Path, protocol: Protocol, items: Items | list[Item], parameters: dict[str, Any], budget: Budget, patience: Patience
+    out: Path, protocol: Protocol, items: Iterable[Item], parameters: dict[str, Any], budget: Budget, patience: Patience
 ) -> Iterator[Run]:
     """A run folder for this process alone.
 
@@ -192,7 +207,9 @@ def opened(
         raise DatasetError(f"another process is judging into {out}; wait for it, or choose another --out") from error
 
 
-def finish(run: Run, verdicts: list[Verdict], parameters: dict[str, Any], decisions: pa.Table | None = None) -> Outcome:
+def finish(
+    run: Run, verdicts: list[Verdict], parameters: dict[str, Any], decisions: pa.Table | None = None, screening: float = 0.0
+) -> Outcome:
     """Write the tables and the manifest of a run.
 
     Raises:
@@ -212,6 +229,7 @@ def finish(run: Run, verdicts: list[Verdict], parameters: dict[str, Any], decisi
     spent = run.ledger.spent
     usage = spent._asdict() | {
         "seconds": round(sum(verdict.reply.seconds for verdict in verdicts), 3),
+        "screening_seconds": round(screening, 3),  # of a cascade's metric, in this process
         "without_reply": run.ledger.failures(),
     }
     write_text(run.out / "usage.json", json.dumps(usage, indent=2) + "\n")
@@ -230,9 +248,9 @@ def by_item(verdicts: list[Verdict]) -> dict[str, list[Verdict]]:
     return grouped
 
 
-def parameters_of(protocol: Protocol, items: Items | list[Item], judges: list[Judge], how: Robustness) -> dict[str, Any]:
+def parameters_of(protocol: Protocol, items: Iterable[Item], judges: list[Judge], how: Robustness) -> dict[str, Any]:
     """What makes two runs the same work. The budget does not."""
-    source = {k: v for k, v in vars(items).items() if v} if isinstance(items, Items) else {}
+    source = items.parameters if isinstance(items, (Items, Injected)) else {}
     return {
         "protocol": protocol.name, "version": protocol.version, **source, **how._asdict(),
         "judges": [{"name": j.name, "revision": j.revision, "parameters": j.parameters} for j in judges],
