@@ -14,11 +14,9 @@ import evaluate
 import pyarrow.parquet as pq
 from datasets import Image, get_dataset_config_names, load_dataset
 from huggingface_hub import hf_hub_download
-from peft import LoraConfig, PeftModel, get_peft_model
 from PIL import Image as Pictures
 
 from protoscore.cli import main
-from protoscore.modeling.protoscore import ProtoScore
 from tests.conftest import ROOT
 
 TINY = ROOT / "protoscore" / "assets" / "protoscore-tiny"
@@ -88,6 +86,10 @@ def score_trip(scratch: Path) -> dict[str, bool]:
 
 def model_trips(scratch: Path) -> dict[str, bool]:
     """A checkpoint, and an adapter on top of it, give the same scores from the Hub as from memory."""
+    from peft import LoraConfig, PeftModel, get_peft_model
+
+    from protoscore.modeling.protoscore import ProtoScore
+
     shutil.copytree(TINY, scratch / "tiny")
     publish("model", scratch / "tiny", "--repo-id", "org/protoscore-tiny")
     pictures = [Pictures.new("RGB", (96, 96), colour) for colour in ("red", "white", "navy")]
@@ -115,17 +117,18 @@ def model_trips(scratch: Path) -> dict[str, bool]:
     return {"model": same, "adapter": close}
 
 
+def write_module(folder: Path) -> Path:
+    """A small module of the tests' own."""
+    folder.mkdir(parents=True)
+    files = {"README.md": MODULE_CARD, "share_above.py": MODULE, "app.py": "print()\n", "requirements.txt": "evaluate\n"}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
 def module_trips(scratch: Path) -> dict[str, bool]:
     """Every module of the repository, and one of this test's own, loads by its id."""
-    own = scratch / "share_above"
-    own.mkdir()
-    for name, text in {
-        "README.md": MODULE_CARD,
-        "share_above.py": MODULE,
-        "app.py": "print()\n",
-        "requirements.txt": "evaluate\n",
-    }.items():
-        (own / name).write_text(text)
+    own = write_module(scratch / "share_above")
     found = sorted(path.parent for path in (ROOT / "evaluate_modules").glob("*/README.md"))
     held = {}
     for folder in [own, *found]:
