@@ -12,9 +12,15 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from datasets import Features, Value
+
 from tests.conftest import ROOT
 from tests.hub_server import WRITE
 
+COLUMNS = Features({"id": Value("string"), "score": Value("int32")})
 LOOP = """
 import contextlib, io, json, os, sys
 from protoscore.cli import main
@@ -78,3 +84,22 @@ class WarmCli:
         assert self.process.stdin
         self.process.stdin.close()
         self.process.wait(10)
+
+
+def small_dataset(folder: Path, rows: int = 4) -> Path:
+    """A dataset of two Parquet files and a card; no other folder gives the same bytes."""
+    info, configs = [], []
+    for number, split in enumerate(("train", "test")):
+        path = folder / "data" / f"{split}-00000.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = {"id": [f"{folder}-{split}-{i}" for i in range(rows)], "score": list(range(number, rows + number))}
+        pq.write_table(pa.table(content, COLUMNS.arrow_schema), path)
+        info.append({"name": split, "num_bytes": 100, "num_examples": rows})
+        configs.append({"split": split, "path": f"data/{split}-*.parquet"})
+    head = {
+        "pretty_name": "Small", "license": "cc-by-4.0", "language": ["en"], "tags": ["test"], "size_categories": ["n<1K"],
+        "task_categories": ["other"], "configs": [{"config_name": "default", "data_files": configs}],
+        "dataset_info": {"features": COLUMNS._to_yaml_list(), "splits": info},
+    }  # fmt: skip
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# Small\n\nA test.\n")
+    return folder
