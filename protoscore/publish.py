@@ -93,7 +93,8 @@ def pack(kind: Kind, folder: Path, repo_id: str, options: Options) -> Iterator[P
         files = collect(folder, get_token())
         metadata = check(kind, folder, files, repo_id)
         with _progress("reading", files) as seen:
-            yield Parcel(kind, folder, repo_id, files, metadata, build_id(folder, files, seen))
+            build = build_id(folder, files, seen)
+        yield Parcel(kind, folder, repo_id, files, metadata, build)
         return
     if not options.benchmark:
         raise ConfigError("results need --benchmark ORG/NAME: the dataset on the Hub that they were measured on")
@@ -123,6 +124,8 @@ def publish(parcel: Parcel, options: Options) -> Published:
             _refuse_newer(repository, parcel, options, remote, change)
         revision, url = remote.head, repository.page
         at = _tag(repository, options, change, remote)
+        if parcel.metadata and parcel.metadata.gated and not remote.gated and not options.pull_request:
+            repository.settings(gated="auto")  # before anything that is to be gated can be seen
         if change:
             revision, url = repository.commit(change, parcel.message, parcel.description, remote.head, options.pull_request)
         if options.pull_request:
@@ -130,7 +133,9 @@ def publish(parcel: Parcel, options: Options) -> Published:
         _remember(repository, parcel, revision)
         if options.tag and at is None:
             repository.tag(options.tag, revision)
-        private = _show(repository, parcel, options, remote)
+        private = remote.private and not options.public
+        if remote.private and options.public:
+            repository.settings(private=False)  # only now that everything is there
         shown = repository.add_to_collection(options.collection, not options.public) if options.collection else None
         return Published(url, revision, change, private, shown)
 
@@ -147,9 +152,7 @@ def _open(repository: Repository, parcel: Parcel, options: Options) -> Remote:
     repository.create(parcel.metadata.sdk if isinstance(parcel.metadata, SpaceMetadata) else None)
     remote = repository.look()
     if remote is None:
-        raise HubError(
-            f"{repository.type} {repository.id} was made and cannot be seen; check the token, and run the command again"
-        )
+        raise HubError(f"{repository.type} {repository.id} exists and this token cannot see it; check the token, or --repo-id")
     _remember(repository, parcel, remote.head)
     return remote
 
@@ -186,15 +189,6 @@ def _tag(repository: Repository, options: Options, change: Change, remote: Remot
             f"the tag {options.tag} of {repository.id} already names {at[:12]} and is not moved; choose another --tag"
         )
     return at
-
-
-def _show(repository: Repository, parcel: Parcel, options: Options, remote: Remote) -> bool:
-    """Gate what the card gates, and open what is to be public; return whether it is private now."""
-    gate = "auto" if parcel.metadata and parcel.metadata.gated and not remote.gated else None
-    open_it = options.public and remote.private
-    if gate or open_it:
-        repository.settings(gate, open_it)
-    return remote.private and not open_it
 
 
 def _record(parcel: Parcel) -> dict[str, str]:
@@ -235,22 +229,24 @@ def _quiet_library() -> Iterator[None]:
     """Errors are said once and by us; the client's progress bars are for terminals."""
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars, logging
 
-    level, bars = logging.get_verbosity(), not are_progress_bars_disabled()
+    level, hide_bars = logging.get_verbosity(), not (sys.stderr.isatty() or are_progress_bars_disabled())
     logging.set_verbosity_error()
-    if not sys.stderr.isatty():
+    if hide_bars:
         disable_progress_bars()
     try:
         yield
     finally:
         logging.set_verbosity(level)
-        if bars:
+        if hide_bars:
             enable_progress_bars()
 
 
 def listing(parcel: Parcel) -> list[str]:
-    """The files and their sizes, a line each, and the sum."""
+    """The files and their sizes, a line each, and the sum; of results, the figures themselves."""
     width = max(len(file.name) for file in parcel.files)
     lines = [f"  {file.name:<{width}}  {file.size:>13,} bytes" for file in parcel.files]
+    if parcel.kind == Kind.RESULTS:
+        lines += parcel.files[0].path.read_text(encoding="utf-8").splitlines()
     return [*lines, f"{len(parcel.files)} files, {parcel.size:,} bytes; {parcel.message}"]
 
 

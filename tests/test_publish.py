@@ -147,9 +147,9 @@ def test_public_and_gated_only_once_everything_is_there(hub, publish, tmp_path):
     hub.faults.append(Fault("POST", "org/gated/commit/"))
     assert publish("dataset", folder, "org/gated", "--public").code == 2
     repo = hub.repos["datasets", "org/gated"]
-    assert repo.private and set(repo.main) == {".gitattributes"}
+    assert repo.gated == "auto" and repo.private and set(repo.main) == {".gitattributes"}
     answer = publish("dataset", folder, "org/gated", "--public")
-    assert answer.code == 0 and repo.gated == "auto" and not repo.private and "public" in answer.stdout
+    assert answer.code == 0 and not repo.private and "public" in answer.stdout
     assert publish("dataset", folder, "org/gated").code == 0 and not repo.private  # and it is never hidden again by default
 
 
@@ -225,6 +225,7 @@ def test_a_commit_that_comes_between_is_not_overwritten(hub, publish, tmp_path):
         (Fault("POST", "/commit/", 401, message="Invalid credentials in Authorization header"), "hf auth login"),
         (Fault("POST", "/repos/create", 402, message="subscribe first"), "paid plan"),
         (Fault("POST", "/commit/", 403, message="no write role"), "may not write to dataset"),
+        (Fault("POST", "/refs|/repos/create", 403, message=f"no role for {WRITE}"), "no role for ***"),
         (Fault("POST", "/preupload/", 404, message="gone"), "check --repo-id"),
         (Fault("POST", "/commit/", 409, message="busy"), "changed by somebody else"),
         (Fault("POST", "/commit/", 413, message="too much"), "413: too much"),

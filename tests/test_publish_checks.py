@@ -84,6 +84,7 @@ SPOILED_DATASETS = {
     "link out": (lambda d: (d / "passwd.txt").symlink_to("/etc/passwd"), "leads out of the folder"),
     "linked folder": (lambda d: (d / "more").symlink_to(d.parent), "link to a folder"),
     "pipe": (lambda d: os.mkfifo(d / "pipe"), "no ordinary file"),
+    "broken link": (lambda d: (d / "gone.txt").symlink_to(d / "nowhere"), "cannot be read"),
 }
 
 

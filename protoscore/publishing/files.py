@@ -85,7 +85,10 @@ def build_id(folder: Path, files: list[File], seen: Callable[[File], None] = lam
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for root, folders, names in os.walk(folder):
+    def unreadable(error: OSError) -> None:  # os.walk passes over such folders without a word
+        raise DatasetError(f"{error.filename} cannot be read ({error.strerror})") from error
+
+    for root, folders, names in os.walk(folder, onerror=unreadable):
         folders.sort()
         for name in folders:
             if (Path(root) / name).is_symlink():

@@ -114,11 +114,8 @@ class Repository:
     def tag(self, tag: str, revision: str) -> None:
         self._ask(lambda: self.api.create_tag(self.id, tag=tag, revision=revision, repo_type=self.type))
 
-    def settings(self, gated: str | None, public: bool) -> None:
-        """Ask readers to agree first, and then show it to everybody: in one request."""
-        asked: dict[str, Any] = {"gated": gated} if gated else {}
-        if public:
-            asked["private"] = False
+    def settings(self, **asked: Any) -> None:
+        """Change what the owner settles: ``gated="auto"`` (readers agree first), ``private=False``."""
         self._ask(lambda: self.api.update_repo_settings(self.id, repo_type=self.type, **asked))
 
     def add_to_collection(self, collection: str, private: bool) -> str:
