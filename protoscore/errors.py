@@ -26,6 +26,10 @@ class CheckpointError(ProtoscoreError):
     """A model folder misses files or holds other weights than its configuration announces."""
 
 
+class HubError(ProtoscoreError):
+    """The Hub refused a request, cannot be reached, or holds something that must not be overwritten."""
+
+
 class MissingExtra(ProtoscoreError):
     """An optional dependency is not installed."""
 

@@ -6,11 +6,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import yaml
 from datasets import Features
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import protoscore
+from protoscore.benchmarks.protobias.tasks import eval_yaml
 from protoscore.folder import write_text
 from protoscore.schema import DOMAINS, KNOBS, Triplet
 
@@ -30,7 +32,7 @@ def write_card(
     columns: dict[str, Features],
     repo_id: str | None = None,
 ) -> None:
-    """Write ``README.md`` into a dataset folder. Every field of the template must be filled."""
+    """Write ``README.md`` and ``eval.yaml`` into a dataset folder. Every field of the template must be filled."""
     rows = {key: count for key, count in manifest["rows"].items() if count}
     splits: dict[str, list[str]] = {}
     for key in rows:
@@ -46,7 +48,7 @@ def write_card(
         {
             "config_name": config,
             "features": columns[config]._to_yaml_list(),
-            "splits": [{"name": split, "num_examples": rows[f"{config}/{split}"]} for split in names],
+            **_sizes(folder, config, {split: rows[f"{config}/{split}"] for split in names}),
         }
         for config, names in splits.items()
     ]
@@ -61,6 +63,24 @@ def write_card(
         size=manifest["parameters_of_images"]["generator_parameters"]["size"], size_category=_size(sum(rows.values())),
     )  # fmt: skip
     write_text(folder / "README.md", card)
+    if {"pairs/test", "controls/test"} <= rows.keys():
+        write_text(folder / "eval.yaml", eval_yaml("ProtoBias (scenes)"))
+
+
+def _sizes(folder: Path, config: str, rows: dict[str, int]) -> dict[str, Any]:
+    """Rows and bytes of the splits as the library wants them: ``num_bytes`` unpacked, ``download_size`` on disk."""
+    files = {split: sorted((folder / config).glob(f"{split}-*.parquet")) for split in rows}
+    unpacked = {split: sum(map(_unpacked, paths)) for split, paths in files.items()}
+    return {
+        "splits": [{"name": split, "num_bytes": unpacked[split], "num_examples": n} for split, n in rows.items()],
+        "download_size": sum(path.stat().st_size for paths in files.values() for path in paths),
+        "dataset_size": sum(unpacked.values()),
+    }
+
+
+def _unpacked(path: Path) -> int:
+    facts = pq.read_metadata(path)
+    return sum(facts.row_group(group).total_byte_size for group in range(facts.num_row_groups))
 
 
 def _refusals(refusals: dict[str, int]) -> str:

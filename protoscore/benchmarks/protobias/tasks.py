@@ -1,0 +1,22 @@
+"""What a leaderboard of ProtoBias ranks: the quantities that are best at 1 (preference and bias gap are not)."""
+
+from __future__ import annotations
+
+import yaml
+
+TASKS = {"incongruent": "pairs", "congruent": "controls", "sensitivity": "controls"}  # quantity -> the config that it needs
+
+
+def eval_yaml(name: str) -> str:
+    """``eval.yaml`` of a ProtoBias dataset called ``name``: how the Hub learns that it is a benchmark."""
+    body = {
+        "name": name,
+        "description": (
+            "Does a text-to-image metric follow the text, or what looks typical? Each task is a share of comparisons that "
+            "the metric orders rightly, from 0 to 1; a tie counts as wrong. Read the three together: a metric that "
+            "has learned to prefer the unusual is near 1 in incongruent and near 0 in congruent."
+        ),
+        "evaluation_framework": "protoscore",
+        "tasks": [{"id": task, "config": config, "split": "test"} for task, config in TASKS.items()],
+    }
+    return yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=110)
