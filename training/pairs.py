@@ -32,6 +32,7 @@ class PairArguments:
     congruent: float = field(default=0.33, metadata={"help": "share of pairs: prototype right, non-prototype wrong"})
     same_subject: float = field(default=0.33, metadata={"help": "share of pairs: one subject, right and wrong"})
     domains: list[str] = field(default_factory=lambda: list(SHARES), metadata={"help": "domains of freshly drawn scenes"})
+    held_out: list[str] = field(default_factory=list, metadata={"help": "subjects that no training scene may show"})
     margin: float = field(default=0.5, metadata={"help": "margin of the ranking loss"})
     pair_seed: int = field(default=1, metadata={"help": "seed of the triplets and scenes"})
     keep_chat_template: bool = field(default=False, metadata={"help": "the base's own wording around a text, not ProtoScore's"})
@@ -62,7 +63,7 @@ def _schedule(args: PairArguments) -> list[tuple[Cell, Cell]]:
 
 
 def _from_scenes(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset:
-    triplets = scene_triplets(args.pairs, args.pair_seed, args.domains)
+    triplets = scene_triplets(args.pairs, args.pair_seed, args.domains, args.held_out)
     table = [
         {
             "text": t.text,
