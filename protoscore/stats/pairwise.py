@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from protoscore.stats.resampling import Estimate, cluster_bootstrap, exact_bound, interval
+from protoscore.errors import ConfigError
+from protoscore.stats.resampling import Estimate, cluster_bootstrap, exact_bound, interval, mean, rate_interval
 
 
 class FiveQuantities(NamedTuple):
@@ -49,7 +50,7 @@ def five_quantities(
     def estimate(columns: list[int]) -> Estimate:
         with np.errstate(invalid="ignore", divide="ignore"):
             value = float(np.mean(wins[:, columns].sum(0) / valid[:, columns].sum(0)))
-        low, high = _bounds(value, samples[:, columns].mean(1), groups)
+        low, high = rate_interval(value, samples[:, columns].mean(1), groups)
         n = int(valid[:, columns].sum())
         return Estimate(value, low, high, n, len(nc) * len(columns) - n, int(ties[:, columns].sum()))
 
@@ -71,8 +72,55 @@ def _compare(high: NDArray, low: NDArray, tie: float) -> tuple[NDArray, NDArray,
     return np.where(valid, (high > low) + tie * tied, 0.0), valid.astype(float), tied
 
 
-def _bounds(value: float, samples: NDArray, groups: int) -> tuple[float, float]:
-    low, high = interval(samples)
-    if low == high and value in (0.0, 1.0):
-        return (value - exact_bound(groups), value) if value else (value, exact_bound(groups))
-    return low, high
+def pairwise_accuracy(
+    correct: ArrayLike, adversarial: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0
+) -> Estimate:
+    """ProtoBias' pairwise accuracy (Eq. 1): how often the correct image scores strictly higher.
+
+    A tie is a failure, and counted.
+
+    Args:
+        correct, adversarial: (rows,) scores of both images, NaN where there is none.
+        clusters: (rows,) triplet of each row; default each row its own.
+    """
+    high, low = _pair(correct, adversarial)
+    wins, valid, tied = _compare(high, low, 0.0)
+    return mean(np.where(valid > 0, wins, np.nan), clusters, resamples, seed)._replace(ties=int(tied.sum()))
+
+
+def choices(correct: ArrayLike, adversarial: ArrayLike, tie: str | None = "adversarial") -> NDArray[np.object_]:
+    """Which image a metric prefers, as a label to compare with people's: ``correct``, ``adversarial`` or, for a tie, ``tie``.
+
+    By the paper's Eq. 1 a tie is a failure and goes with the adversarial image. None where a score is missing.
+    """
+    high, low = _pair(correct, adversarial)
+    out = np.where(high > low, "correct", np.where(high < low, "adversarial", "")).astype(object)
+    out[high == low] = tie
+    out[~(np.isfinite(high) & np.isfinite(low))] = None
+    return out
+
+
+class Margins(NamedTuple):
+    """Mean score differences, each >= 0, in the scores' own unit: put them on a common scale first to compare metrics."""
+
+    correct: Estimate  # correct minus adversarial, over the pairs that are ordered right
+    misranking: Estimate  # adversarial minus correct, over the others, ties included
+
+
+def margins(
+    correct: ArrayLike, adversarial: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0
+) -> Margins:
+    """By how much pairs are ordered right and wrong; arguments as for :func:`pairwise_accuracy`."""
+    high, low = _pair(correct, adversarial)
+    gap = high - low
+    return Margins(
+        mean(np.where(gap > 0, gap, np.nan), clusters, resamples, seed),
+        mean(np.where(gap <= 0, -gap, np.nan), clusters, resamples, seed),
+    )
+
+
+def _pair(correct: ArrayLike, adversarial: ArrayLike) -> tuple[NDArray, NDArray]:
+    high, low = np.asarray(correct, float), np.asarray(adversarial, float)
+    if high.shape != low.shape or high.ndim != 1:
+        raise ConfigError(f"two lists of equal length are compared, not shapes {high.shape} and {low.shape}")
+    return high, low

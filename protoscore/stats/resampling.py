@@ -1,12 +1,17 @@
-"""Cluster bootstrap for ratios of sums, the shape that every mean, rate and accuracy here has."""
+"""Cluster bootstrap for statistics of sums, the shape that every mean, rate, accuracy, kappa and F1 here has."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import sparse, stats
+
+from protoscore.errors import ConfigError
+
+Draw = tuple[ArrayLike | None, int, int]  # clusters, resamples, seed
 
 CHUNK = 500  # resamples drawn at once; bounds memory at CHUNK x clusters
 
@@ -23,7 +28,7 @@ class Estimate(NamedTuple):
 
 
 def cluster_bootstrap(
-    numerators: ArrayLike, denominators: ArrayLike, clusters: ArrayLike, resamples: int = 2000, seed: int = 0
+    numerators: ArrayLike, denominators: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0
 ) -> NDArray[np.float64]:
     """Resampled values of ``sum(numerator) / sum(denominator)`` per column, drawing whole clusters with replacement.
 
@@ -32,29 +37,73 @@ def cluster_bootstrap(
     Args:
         numerators: (rows, columns).
         denominators: (rows, columns); 0 leaves the row out of that column.
-        clusters: (rows,) labels of what was sampled independently: the triplet, the question, the prompt.
+        clusters: (rows,) labels of what was sampled independently: the triplet, the question, the prompt; default each row.
 
     Returns:
         (resamples, columns); NaN where a resample holds no row of the column.
     """
-    _, index = np.unique(np.asarray(clusters), return_inverse=True)
-    groups = int(index.max(initial=-1)) + 1
-    sums = [_sum_by(np.asarray(a, float), index, groups) for a in (numerators, denominators)]
+    both = np.hstack([np.asarray(numerators, float), np.asarray(denominators, float)])
+    above, below = np.hsplit(cluster_sums(both, clusters, resamples, seed), 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return above / below
+
+
+def cluster_sums(columns: Any, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0) -> NDArray[np.float64]:
+    """Column sums over resampled clusters: any function of them (a kappa of its confusion counts) is then one array operation.
+
+    Args:
+        columns: (rows, columns), dense or sparse.
+        clusters: (rows,) labels of what was sampled independently; default each row.
+
+    Returns:
+        (resamples, columns).
+    """
+    rows: Any = columns if sparse.issparse(columns) else np.asarray(columns, float)
+    index, groups = cluster_index(clusters, rows.shape[0])
+    sums = sparse.csr_array((np.ones(len(index)), (index, np.arange(len(index)))), shape=(groups, len(index))) @ rows
+    return np.concatenate([weights @ sums for weights in cluster_weights(groups, resamples, seed)])
+
+
+def cluster_index(clusters: ArrayLike | None, rows: int) -> tuple[NDArray[np.int64], int]:
+    """The number of each row's cluster, and how many clusters there are.
+
+    Raises:
+        ConfigError: there is not one cluster label a row.
+    """
+    if clusters is None:
+        return np.arange(rows), rows
+    labels = np.asarray(clusters)
+    if labels.shape != (rows,):
+        raise ConfigError(f"clusters has shape {labels.shape}, not one label for each of {rows} rows")
+    found, index = np.unique(labels, return_inverse=True)
+    return index, len(found)
+
+
+def cluster_weights(groups: int, resamples: int = 2000, seed: int = 0) -> Iterator[NDArray[np.float64]]:
+    """How often each cluster is drawn, a (up to CHUNK, groups) array at a time."""
     rng = np.random.default_rng(seed)
-    parts = []
     for start in range(0, resamples, CHUNK):
         size = min(CHUNK, resamples - start)
-        picks = rng.integers(0, groups, (size, groups)) + np.arange(size)[:, None] * groups
-        weights = np.bincount(picks.ravel(), minlength=size * groups).reshape(size, groups).astype(np.float64)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            parts.append((weights @ sums[0]) / (weights @ sums[1]))
-    return np.concatenate(parts)
+        picks = rng.integers(0, groups, (size, groups)) + np.arange(size)[:, None] * groups if groups else np.zeros((0,), int)
+        yield np.bincount(picks.ravel(), minlength=size * groups).reshape(size, groups).astype(np.float64)
 
 
-def _sum_by(rows: NDArray, index: NDArray, groups: int) -> NDArray:
-    out = np.zeros((groups, rows.shape[1]))
-    np.add.at(out, index, rows)
-    return out
+def mean(values: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0) -> Estimate:
+    """Mean of ``values`` with its cluster-bootstrap interval; a rate when they are 0 and 1.
+
+    Args:
+        values: (rows,); NaN leaves a row out, and is counted.
+        clusters: (rows,) labels of what was sampled independently; default each row.
+    """
+    values = np.asarray(values, float)
+    valid = np.isfinite(values)
+    n = int(valid.sum())
+    if not n:
+        return Estimate(float("nan"), float("nan"), float("nan"), 0, len(values))
+    samples = cluster_bootstrap(np.where(valid, values, 0.0)[:, None], valid[:, None], clusters, resamples, seed)[:, 0]
+    value = float(values[valid].mean())
+    groups = cluster_index(clusters, len(values))[1]
+    return Estimate(value, *rate_interval(value, samples, groups), n, len(values) - n)
 
 
 def interval(samples: NDArray, level: float = 0.95) -> tuple[float, float]:
@@ -64,6 +113,14 @@ def interval(samples: NDArray, level: float = 0.95) -> tuple[float, float]:
         return float("nan"), float("nan")
     low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def rate_interval(value: float, samples: NDArray, clusters: int) -> tuple[float, float]:
+    """:func:`interval` of a rate; at 0 or 1 without any variation the exact bound of :func:`exact_bound`."""
+    low, high = interval(samples)
+    if low == high and value in (0.0, 1.0):
+        return (value - exact_bound(clusters), value) if value else (value, exact_bound(clusters))
+    return low, high
 
 
 def exact_bound(clusters: int, level: float = 0.95) -> float:
