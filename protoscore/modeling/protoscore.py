@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +13,7 @@ from safetensors import SafetensorError
 from transformers import AutoModelForSequenceClassification, AutoProcessor, PreTrainedModel, ProcessorMixin
 
 from protoscore.errors import CheckpointError
+from protoscore.modeling.checkpoint import weights_digest
 from protoscore.modeling.classifier import register
 from protoscore.modeling.encode import encode
 
@@ -96,7 +96,4 @@ def _revision(source: str, model: PreTrainedModel) -> str:
     commit = getattr(model.config, "_commit_hash", None)
     if commit:
         return str(commit)
-    digest = hashlib.sha256()
-    for path in sorted(Path(source).glob("*.safetensors")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    return weights_digest(Path(source))
