@@ -15,27 +15,21 @@ import pyarrow.compute as pc
 from PIL import Image
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from protoscore.cells import Item, is_scenes, items
+from protoscore.cells import CellRows
 from protoscore.errors import ImageError, ProtoscoreError
-from protoscore.folder import MANIFEST, write_manifest, write_table, write_text
+from protoscore.folder import write_manifest, write_table, write_text
+from protoscore.rows import Row, Rows
 from protoscore.schema import Status
 from protoscore.scorers import Score, Scorer
 from protoscore.store import Result, Store, result_key
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("triplet", pa.string()),
-        ("cell", pa.string()),
-        ("domain", pa.string()),
-        ("knob", pa.string()),
-        ("scorer", pa.string()),
-        ("status", pa.string()),
-        ("reason", pa.string()),
-        ("score", pa.float64()),
-        ("truncated", pa.bool_()),
-    ]
-)
+OUTCOME = [
+    ("scorer", pa.string()),
+    ("status", pa.string()),
+    ("reason", pa.string()),
+    ("score", pa.float64()),
+    ("truncated", pa.bool_()),
+]
 
 
 class Counts(NamedTuple):
@@ -47,32 +41,37 @@ class Counts(NamedTuple):
 
 
 def score_dataset(source: str, scorers: list[Scorer], out: Path, split: str = "test", limit: int | None = None) -> Counts:
-    """Score every cell of ``source`` with every scorer and write ``out/scores.parquet``.
+    """Score every cell of a four-cell dataset; see :func:`score_rows`."""
+    return score_rows(CellRows(source, split, limit), scorers, out)
 
-    The table depends on the dataset and the scorers only, and not on how often the run was stopped.
+
+def score_rows(rows: Rows, scorers: list[Scorer], out: Path) -> Counts:
+    """Score every row of ``rows`` with every scorer and write ``out/scores.parquet``.
+
+    Its columns are the key columns of ``rows`` and scorer, status, reason, score, truncated. It depends on the rows and the
+    scorers only, and not on how often the run was stopped.
     """
-    total = sum(1 for _ in items(source, split, limit, images=False))
     store = Store(out / "results.sqlite")
+    schema = pa.schema([(name, pa.string()) for name in rows.columns] + OUTCOME)
     tables, scored_now = [], 0
     try:
         with _progress() as bar:
             for scorer in scorers:
-                task = bar.add_task(scorer.name, total=total)
-                rows: list[dict[str, Any]] = []
-                for batch in _batches(items(source, split, limit), scorer.batch_size):
+                task = bar.add_task(scorer.name, total=len(rows))
+                found: list[dict[str, Any]] = []
+                for batch in _batches(rows.rows(), scorer.batch_size):
                     results, fresh = _score_batch(batch, scorer, store)
                     scored_now += fresh
-                    rows += [_row(item, scorer, result) for item, result in zip(batch, results, strict=True)]
+                    found += [_row(rows, row, scorer, result) for row, result in zip(batch, results, strict=True)]
                     bar.advance(task, len(batch))
-                tables.append(pa.Table.from_pylist(rows, SCHEMA))
+                tables.append(pa.Table.from_pylist(found, schema))
         seconds = {scorer.name: round(store.seconds(scorer.name), 2) for scorer in scorers}
     finally:
         store.close()
     table = pa.concat_tables(tables).combine_chunks()
     write_table(out / "scores.parquet", table)
-    parameters = {"source": source, "split": split, "limit": limit, "scorers": [_describe(s) for s in scorers]}
-    parent = Path(source) if (Path(source) / MANIFEST).is_file() else None
-    write_manifest(out, "score", parameters, parent, scenes=is_scenes(source), rows=table.num_rows)
+    parameters = {"source": rows.source, **rows.parameters, "scorers": [_describe(s) for s in scorers]}
+    write_manifest(out, "score", parameters, rows.parent, scenes=rows.scenes, rows=table.num_rows)
     write_text(out / "timing.json", json.dumps({"scoring_seconds": seconds}, indent=2) + "\n")
     not_ok = table.num_rows - pc.sum(pc.equal(table["status"], Status.OK.value)).as_py()
     return Counts(table.num_rows, scored_now, not_ok)
@@ -97,7 +96,7 @@ def open_image(data: bytes) -> Image.Image:
         raise ImageError(f"not a readable picture ({type(error).__name__})") from error
 
 
-def _score_batch(batch: list[Item], scorer: Scorer, store: Store) -> tuple[list[Result], int]:
+def _score_batch(batch: list[Row], scorer: Scorer, store: Store) -> tuple[list[Result], int]:
     """Results of a batch in order; only pairs that the store does not hold are scored, and kept all together."""
     keys = [result_key(scorer.name, scorer.revision, scorer.parameters, item.image, item.text) for item in batch]
     known = store.known(keys)
@@ -110,7 +109,7 @@ def _score_batch(batch: list[Item], scorer: Scorer, store: Store) -> tuple[list[
     return [known[key] for key in keys], len(todo)
 
 
-def _score_fresh(todo: dict[str, Item], scorer: Scorer) -> dict[str, Result]:
+def _score_fresh(todo: dict[str, Row], scorer: Scorer) -> dict[str, Result]:
     images, readable, results = [], [], {}
     for key, item in todo.items():
         try:
@@ -136,11 +135,10 @@ def _result(key: str, score: Score, seconds: float) -> Result:
     return Result(key, score.status, value, score.reason, score.truncated, seconds)
 
 
-def _row(item: Item, scorer: Scorer, result: Result) -> dict[str, Any]:
+def _row(rows: Rows, row: Row, scorer: Scorer, result: Result) -> dict[str, Any]:
     # Direction is settled here, once: in the table, higher is better for every scorer.
     sign = 1.0 if scorer.facts.higher_is_better else -1.0
-    return {
-        "id": item.id, "triplet": item.triplet, "cell": item.cell, "domain": item.domain, "knob": item.knob,
+    return dict(zip(rows.columns, row.keys, strict=True)) | {
         "scorer": scorer.name, "status": result.status.value, "reason": result.reason,
         "score": None if result.score is None else sign * result.score, "truncated": result.truncated,
     }  # fmt: skip
@@ -151,9 +149,9 @@ def _describe(scorer: Scorer) -> dict[str, Any]:
     return {"name": scorer.name, "revision": scorer.revision, "parameters": scorer.parameters, **facts}
 
 
-def _batches(rows: Iterator[Item], size: int) -> Iterator[list[Item]]:
+def _batches(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
     """Fixed batches: their make-up must not depend on what is already stored, since it moves scores in the last digit."""
-    batch: list[Item] = []
+    batch: list[Row] = []
     for row in rows:
         batch.append(row)
         if len(batch) == size:
