@@ -45,7 +45,7 @@ def card(record: dict[str, Any]) -> str:
         "---", "library_name: transformers", "license: apache-2.0", "pipeline_tag: text-classification",
         *([f"base_model: {base}"] if "/" in base else []), "tags: [protoscore, reward-model, text-to-image]", "---", "",
         "# A ProtoScore checkpoint", "",
-        f"A scorer of how well a picture shows what a text states, trained by protoscore {record['protoscore']} from `{base}` on",
+        f"Scores how well a picture shows what a text states; trained by protoscore {record['protoscore']} from `{base}` on",
         f"{pairs['pairs']:,} pairs of `{pairs['dataset']}` ({shares}; margin {pairs['margin']}), {record['steps']:,} steps.",
         "How exactly is in `training_run.json`.", "",
     ]  # fmt: skip
