@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import SafetensorError, safe_open
 from transformers import AutoModelForSequenceClassification, AutoProcessor, BitsAndBytesConfig, PreTrainedModel, ProcessorMixin
+from transformers.utils import logging
 
 from protoscore.errors import CheckpointError, ConfigError, MissingExtra
 from protoscore.modeling.checkpoint import Checkpoint, fetch, first_line, pick_device, refuse_keys
@@ -20,7 +21,7 @@ from protoscore.modeling.classifier import register
 
 WEIGHTS = ("model*.safetensors", "adapter_model*.safetensors")
 HEAD, VOCABULARY = "score.weight", "lm_head.weight"
-UNQUANTIZED = ["score", "visual"]  # the head decides everything, and the pictures' detail does not survive 4 bits
+UNQUANTIZED = ["score", r"(.*\.)?visual"]  # patterns; a plain "visual" would match the start of a name only
 
 
 class Loaded(NamedTuple):
@@ -43,6 +44,8 @@ def load(
         options["num_labels"] = 1
     if quantization:
         options["quantization_config"] = nf4(quantization, dtype)
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # what is missing or left over is refused below, or expected
     try:
         processor = AutoProcessor.from_pretrained(checkpoint.path, trust_remote_code=trust_remote_code)
         model, info = AutoModelForSequenceClassification.from_pretrained(
@@ -55,6 +58,8 @@ def load(
         raise MissingExtra(error.name or "bitsandbytes", "quantized") from error
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"{source} holds no ProtoScore checkpoint ({first_line(error)})") from error
+    finally:
+        logging.set_verbosity(verbosity)
     headless = _refuse(base.source, info, allowed={HEAD, VOCABULARY} if bare else set())
     if model.config.num_labels != 1:
         raise CheckpointError(f"{source} is a classifier of {model.config.num_labels} classes; a ProtoScore checkpoint has one")
@@ -157,6 +162,8 @@ def _with_adapter(model: PreTrainedModel, checkpoint: Checkpoint, headless: bool
         with safe_open(checkpoint.path / "adapter_model.safetensors", "pt") as file:
             there = set(file.keys())
         adapted = PeftModel.from_pretrained(model, checkpoint.path)
+    except KeyError as error:
+        raise CheckpointError(f"{checkpoint.source}: missing keys: {error.args[0]}; the adapter is not whole") from error
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"{checkpoint.source} holds no adapter that fits its base ({first_line(error)})") from error
     wanted = set(get_peft_model_state_dict(adapted))
