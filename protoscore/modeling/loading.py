@@ -60,6 +60,7 @@ def load(
         raise CheckpointError(f"{source} holds no ProtoScore checkpoint ({first_line(error)})") from error
     finally:
         logging.set_verbosity(verbosity)
+    _same_on_every_cpu(model)
     headless = _refuse(base.source, info, allowed={HEAD, VOCABULARY} if bare else set())
     if model.config.num_labels != 1:
         raise CheckpointError(f"{source} is a classifier of {model.config.num_labels} classes; a ProtoScore checkpoint has one")
@@ -80,6 +81,14 @@ def nf4(quantization: str, dtype: str | torch.dtype) -> BitsAndBytesConfig:
     return BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=kind, llm_int8_skip_modules=UNQUANTIZED
     )
+
+
+def _same_on_every_cpu(model: PreTrainedModel) -> None:
+    """Keep bitsandbytes from repacking four-bit weights at the first forward pass on CPUs with AVX512-BF16: the repacked ones
+    are rounded to bfloat16, and saving them afterwards writes, and leaves behind, other weights than were loaded."""
+    for module in model.modules():
+        if hasattr(module, "support_avx512bf16_for_cpu"):
+            module.support_avx512bf16_for_cpu = False
 
 
 def answer_head(checkpoint: Checkpoint, processor: ProcessorMixin, answers: tuple[str, str]) -> torch.Tensor:
