@@ -53,7 +53,6 @@ class PairTrainer(RewardTrainer):
             if parameter.requires_grad:
                 # In bfloat16 a step of 1e-5 is below the last digit of most weights and would be lost.
                 parameter.data = parameter.data.float()
-        freeze_vision(self.model)
 
     def prediction_step(self, model: Any, inputs: dict, prediction_loss_only: bool, ignore_keys: Any = None) -> tuple:
         """(None, (rows, 4) scores, (rows,) clusters)."""
@@ -99,17 +98,6 @@ def five_metrics(prediction: EvalPrediction) -> dict[str, float]:
     for name, estimate in five._asdict().items():
         metrics |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high, f"{name}_n": estimate.n}
     return metrics | {"ties": five.incongruent.ties + five.congruent.ties, "triplets": len(set(prediction.label_ids.tolist()))}
-
-
-def freeze_vision(model: torch.nn.Module) -> None:
-    """Run a vision tower that learns nothing without gradients.
-
-    Frozen weights are not enough: with adapters and activation checkpointing the input embeddings, the patches among them, are
-    made to require gradients, and the whole tower would be differentiated and computed twice for nothing.
-    """
-    for name, module in model.named_modules():
-        if name.endswith("visual") and not any(parameter.requires_grad for parameter in module.parameters()):
-            module.forward = torch.no_grad()(module.forward)
 
 
 def last_whole_checkpoint(folder: str) -> str:
