@@ -351,3 +351,64 @@ def test_bad_recipes_and_mixes_are_one_line(tmp_path, capsys):
         training_pairs(PairArguments(pairs=4, incongruent=0.7, congruent=0.7))
     with pytest.raises(ConfigError, match="known: "):
         recipe_to_config(["--recipe"])
+
+
+HELD_OUT = ["shoebill", "armadillo", "hammock", "segway", "jewish_woman", "muslim_man"]
+
+
+def test_held_out_subjects_are_in_no_training_scene_and_in_every_test_triplet(tmp_path):
+    args = PairArguments(pairs=1500, eval_triplets=100, held_out=HELD_OUT)
+    for data, sides in (
+        (training_pairs(args), ["chosen", "rejected"]),
+        (evaluation_cells(args), [cell.value for cell in Cell]),
+    ):
+        rows = data.with_format(None)
+        shown = {SceneSpec.model_validate_json(scene).subject for side in sides for scene in rows[side]}
+        assert len(shown) > 20 and not shown & set(HELD_OUT)
+    build = ["dataset_scripts/protobias/build.py", "--triplets", "12", "--renditions", "1", "--size", "64", "--drawable"]
+    result = run(*build, "--split", "test", "--subjects", *HELD_OUT, "--out", str(tmp_path / "built"))
+    assert result.returncode == 0, result.stderr
+    rows = load_dataset(str(tmp_path / "built"), "triplets", split="test", cache_dir=str(tmp_path))
+    subjects = [
+        {json.loads(row[key])["subject"] if key.endswith("scene") else row[key] for key in row if "subject" in key}
+        for row in rows
+    ]
+    assert len(rows) == 12 and all(found & set(HELD_OUT) for found in subjects)
+
+
+def test_the_table_of_mixes_is_made_from_results_files(trained, tmp_path, monkeypatch, capsys):
+    import compare_mixes
+
+    monkeypatch.setattr(compare_mixes, "RESULTS", tmp_path / "results")
+    five = {q: {"value": 0.5 + i / 10, "low": 0.4, "high": 0.95, "n": 10} for i, q in enumerate(compare_mixes.QUANTITIES)}
+    report = {"run": "x", "triplets": 10, "resamples": 100, "scorers": {"constant": {}, "protoscore:mine": {"all": five}}}
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    given = ["--report", str(tmp_path / "report.json")]
+    assert compare_mixes.main(["add", "from_record", *given, "--model", str(trained)]) == 0
+    settings = ["--set", "pairs=32000", "incongruent=0.75", "congruent=0.25", "same_subject=0.0"]
+    assert (
+        compare_mixes.main(["add", "from_recipe", *given, "--recipe", "tiny_counterbalanced", *settings, "--test-set", "other"])
+        == 0
+    )
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{compare_mixes.BEGIN}\nold\n{compare_mixes.END}\nafter\n")
+    compare_mixes.write_table(readme, tmp_path / "results")
+    text = readme.read_text()
+    assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
+    assert "| from_record | 1.00 / 0.00 / 0.00 | 24 | 10 | 0.500 [0.400, 0.950] | 0.600" in text
+    assert "| from_recipe | 0.75 / 0.25 / 0.00 | 32,000 | 10 |" in text and "Other, 95 %" in text
+    for arguments, why in (
+        (["add", "x", *given, "--model", str(tmp_path)], "holds no training_run.json"),
+        (["add", "x", *given, "--recipe", "tiny_paper", "--set", "pears=3"], "did you mean 'pairs'"),
+    ):
+        assert compare_mixes.main(arguments) == 2
+        assert why in capsys.readouterr().err
+
+
+def test_the_table_in_the_readme_is_the_one_that_the_results_files_give():
+    import compare_mixes
+
+    text = compare_mixes.README.read_text()
+    results = [json.loads(path.read_text()) for path in sorted(compare_mixes.RESULTS.glob("*.json"))]
+    shown = text.split(compare_mixes.BEGIN)[1].split(compare_mixes.END)[0]
+    assert shown.strip() == compare_mixes.table(results).strip()
