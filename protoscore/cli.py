@@ -344,6 +344,23 @@ def publish(
             print("\n".join(stage.report(parcel, stage.publish(parcel, options), options)))
 
 
+@app.command()
+def transfer(
+    benchmark: Annotated[str, typer.Argument(help="winoground, tifa160 or genai_bench.")],
+    out: Out,
+    scorer: ScorerNames,
+    source: Annotated[str | None, typer.Option(help="Folder or Hub id, instead of the benchmark's own place.")] = None,
+    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
+) -> None:
+    """How metrics fare on benchmarks that others made (paper, Table 11), with intervals."""
+    from protoscore.benchmarks.transfer._run import run, show
+    from protoscore.catalog import load
+
+    loaded = load("benchmarks.transfer", f"{benchmark}:{source}" if source else benchmark)
+    show(run(loaded, [load("scorers", name) for name in dict.fromkeys(scorer)], out, resamples))
+    print(f"All groups and numbers: {out / 'transfer.json'}")
+
+
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:

@@ -32,8 +32,15 @@ class PairArguments:
     congruent: float = field(default=0.33, metadata={"help": "share of pairs: prototype right, non-prototype wrong"})
     same_subject: float = field(default=0.33, metadata={"help": "share of pairs: one subject, right and wrong"})
     domains: list[str] = field(default_factory=lambda: list(SHARES), metadata={"help": "domains of freshly drawn scenes"})
+    held_out: list[str] = field(default_factory=list, metadata={"help": "subjects that no training scene may show"})
     margin: float = field(default=0.5, metadata={"help": "margin of the ranking loss"})
     pair_seed: int = field(default=1, metadata={"help": "seed of the triplets and scenes"})
+    eval_triplets: int = field(
+        default=0, metadata={"help": "triplets for the five quantities during training; of the train side, but in no pair"}
+    )
+    head_from: list[str] = field(
+        default_factory=list, metadata={"help": "two answers, e.g. 'yes no': the head starts as their logits' difference"}
+    )
     keep_chat_template: bool = field(default=False, metadata={"help": "the base's own wording around a text, not ProtoScore's"})
     image_size: int = field(default=512, metadata={"help": "pixels a side that pictures are scaled to"})
 
@@ -45,10 +52,26 @@ def training_pairs(args: PairArguments) -> Dataset:
         ConfigError: the shares do not describe a mix, or the dataset has no four cells.
     """
     kinds = _schedule(args)
+    _check(args)
+    return _pairs_from_scenes(args, kinds) if args.dataset == "scenes" else _pairs_from_dataset(args, kinds)
+
+
+def evaluation_cells(args: PairArguments) -> Dataset | None:
+    """Rows of ``text``, the four cells under their names (PIL images, made on access) and ``cluster``, the triplet's number.
+
+    They come from the train side of the benchmark, so that nothing is ever chosen by the test split, and from triplets that no
+    training pair is made of.
+    """
+    if not args.eval_triplets:
+        return None
+    _check(args)
+    return _cells_from_scenes(args) if args.dataset == "scenes" else _cells_from_dataset(args)
+
+
+def _check(args: PairArguments) -> None:
     for domain in args.domains:
         if domain not in SHARES:
             raise UnknownName("domain", domain, SHARES)
-    return _from_scenes(args, kinds) if args.dataset == "scenes" else _from_dataset(args, kinds)
 
 
 def _schedule(args: PairArguments) -> list[tuple[Cell, Cell]]:
@@ -61,8 +84,8 @@ def _schedule(args: PairArguments) -> list[tuple[Cell, Cell]]:
     return [rng.choice(KINDS[kind]) for kind in drawn]
 
 
-def _from_scenes(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset:
-    triplets = scene_triplets(args.pairs, args.pair_seed, args.domains)
+def _pairs_from_scenes(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset:
+    triplets = scene_triplets(args.pairs, args.pair_seed, args.domains, args.held_out)
     table = [
         {
             "text": t.text,
@@ -84,12 +107,35 @@ def _from_scenes(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset
     return Dataset.from_list(table).with_transform(draw)
 
 
-def _from_dataset(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset:
-    data = load_dataset(args.dataset, "controls", split="train")
-    missing = [f"{cell}_image" for cell in Cell if f"{cell}_image" not in data.column_names]
-    if missing:
-        raise ConfigError(f"{args.dataset} has no column {missing[0]}; training needs a 'controls' config with four cells")
-    order = random.Random(args.pair_seed).sample(range(len(data)), min(args.pairs, len(data)))
+def _cells_from_scenes(args: PairArguments) -> Dataset:
+    """Fresh scenes of another seed; a text may also occur in training (there are not that many), a picture never does."""
+    seed = derive_seed(args.pair_seed, "evaluation")
+    table = [
+        {"text": t.text, "cluster": i, **{cell.value: t.scene(cell).model_dump_json() for cell in Cell}}
+        for i, t in enumerate(scene_triplets(args.eval_triplets, seed, args.domains, args.held_out))
+    ]
+
+    def draw(batch: dict) -> dict:
+        cells = {
+            cell.value: [
+                draw_kept(spec, derive_seed(seed, cell.value, i)) for spec, i in zip(batch[cell.value], batch["cluster"])
+            ]
+            for cell in Cell
+        }
+        return {"text": batch["text"], "cluster": batch["cluster"], **cells}
+
+    return Dataset.from_list(table).with_transform(draw)
+
+
+def _pairs_from_dataset(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset:
+    data = _controls(args)
+    held = set(_evaluation_triplets(data, args))
+    usable = [i for i, triplet in enumerate(data["triplet"]) if triplet not in held]
+    if not usable:
+        raise ConfigError(
+            f"{args.dataset} has no triplets left to train on beside {len(held)} for evaluation; lower eval_triplets"
+        )
+    order = random.Random(args.pair_seed).sample(usable, min(args.pairs, len(usable)))
     cells = kinds[: len(order)]
 
     def read(batch: dict) -> dict:
@@ -100,3 +146,30 @@ def _from_dataset(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Datase
 
     data = data.select(order)
     return data.add_column("position", list(range(len(order)))).with_transform(read)
+
+
+def _cells_from_dataset(args: PairArguments) -> Dataset:
+    data = _controls(args)
+    number = {triplet: i for i, triplet in enumerate(_evaluation_triplets(data, args))}
+    names = data["triplet"]
+    rows = [i for i, triplet in enumerate(names) if triplet in number]
+
+    def read(batch: dict) -> dict:
+        cells = {cell.value: batch[f"{cell.value}_image"] for cell in Cell}
+        return {"text": batch["text"], "cluster": [number[triplet] for triplet in batch["triplet"]], **cells}
+
+    return data.select(rows).with_transform(read)
+
+
+def _controls(args: PairArguments) -> Dataset:
+    data = load_dataset(args.dataset, "controls", split="train")
+    missing = [f"{cell}_image" for cell in Cell if f"{cell}_image" not in data.column_names]
+    if missing:
+        raise ConfigError(f"{args.dataset} has no column {missing[0]}; training needs a 'controls' config with four cells")
+    return data
+
+
+def _evaluation_triplets(data: Dataset, args: PairArguments) -> list[str]:
+    """Whole triplets that are set apart, so that no variant of one is on both sides."""
+    names = sorted(set(data["triplet"]))
+    return random.Random(f"evaluation-{args.pair_seed}").sample(names, min(args.eval_triplets, len(names)))

@@ -2,45 +2,114 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import torch
 from datasets import Dataset
+from huggingface_hub import HfApi
+from transformers import EvalPrediction
+from transformers.trainer import TRAINING_ARGS_NAME
 from trl import RewardTrainer
 
+from protoscore.errors import ConfigError
 from protoscore.modeling.encode import encode
+from protoscore.schema import Cell
+from protoscore.stats.pairwise import five_quantities
+
+CELLS = [Cell.NON_CORRECT, Cell.PROTO_VIOLATED, Cell.PROTO_CORRECT, Cell.NON_VIOLATED]  # five_quantities' order
+
+NOT_UPLOADED = ["checkpoint-*", "checkpoint-*/**", "_*", ".*", "*.bin", "*.pt", "*.pth", "runs/**"]
 
 
 class PairCollator:
-    """Rows of :func:`pairs.training_pairs` to one batch laid out as the trainer expects: [chosen; rejected]."""
+    """Rows to one batch: of :func:`pairs.training_pairs` laid out as the trainer expects, [chosen; rejected]; of
+    :func:`pairs.evaluation_cells` cell after cell. Runs in the data loader's workers, decoding and resizing included."""
 
     def __init__(self, processor: Any):
         self.processor = processor
 
     def __call__(self, rows: list[dict]) -> dict[str, torch.Tensor]:
-        images = [row["chosen"] for row in rows] + [row["rejected"] for row in rows]
-        batch = dict(encode(self.processor, images, [row["text"] for row in rows] * 2).inputs)
-        return batch | {"margin": torch.tensor([row["margin"] for row in rows])}
+        sides = ["chosen", "rejected"] if "chosen" in rows[0] else [cell.value for cell in CELLS]
+        images = [row[side] for side in sides for row in rows]
+        batch = dict(encode(self.processor, images, [row["text"] for row in rows] * len(sides)).inputs)
+        if len(sides) == 2:
+            return batch | {"margin": torch.tensor([row["margin"] for row in rows])}
+        return batch | {"cluster": torch.tensor([row["cluster"] for row in rows])}
 
 
 class PairTrainer(RewardTrainer):
-    """RewardTrainer that leaves rows as they are: our collator encodes them, pictures included."""
+    """RewardTrainer that leaves rows as they are (our collator encodes them) and evaluates by the five quantities."""
 
     def __init__(self, *args: Any, processor: Any, **kwargs: Any):
         self.processor = processor
         # The trainer itself can hold a tokenizer only; the processor is saved beside every checkpoint below.
-        super().__init__(*args, data_collator=PairCollator(processor), processing_class=processor.tokenizer, **kwargs)
+        super().__init__(
+            *args, data_collator=PairCollator(processor), processing_class=processor.tokenizer,
+            compute_metrics=five_metrics, **kwargs,
+        )  # fmt: skip
+        for parameter in self.model.parameters():
+            if parameter.requires_grad:
+                # In bfloat16 a step of 1e-5 is below the last digit of most weights and would be lost.
+                parameter.data = parameter.data.float()
+
+    def prediction_step(self, model: Any, inputs: dict, prediction_loss_only: bool, ignore_keys: Any = None) -> tuple:
+        """(None, (rows, 4) scores, (rows,) clusters)."""
+        inputs = self._prepare_inputs(inputs)
+        cluster = inputs.pop("cluster")
+        with torch.no_grad(), self.compute_loss_context_manager():
+            logits = model(**inputs, use_cache=False).logits
+        return None, logits.float().view(len(CELLS), -1).T.contiguous(), cluster
 
     def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:
         return dataset
 
     def _set_signature_columns_if_needed(self) -> None:
-        self._signature_columns = ["text", "chosen", "rejected", "margin", "seed", "position"]
+        cells = [cell.value for cell in CELLS]
+        self._signature_columns = ["text", "chosen", "rejected", "margin", "seed", "position", "cluster", *cells]
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        super().save_model(output_dir, _internal_call)
+        super().save_model(output_dir, _internal_call=True)  # the public form would upload before the card is there
         if self.args.should_save:
-            self.processor.save_pretrained(output_dir or self.args.output_dir)
+            folder = output_dir or self.args.output_dir
+            self.processor.save_pretrained(folder)
+            Path(folder, TRAINING_ARGS_NAME).unlink(missing_ok=True)  # a pickle, with this machine's paths and perhaps a token
+
+    def push_to_hub(self, commit_message: str = "Train ProtoScore", **_: Any) -> Any:
+        """Upload the final folder as one commit: weights, processor, record and card, and nothing of the trainer's own."""
+        if self.is_world_process_zero():
+            return HfApi().upload_folder(
+                repo_id=self.hub_model_id, folder_path=self.args.output_dir, commit_message=commit_message,
+                token=self.args.hub_token, revision=self.args.hub_revision, ignore_patterns=NOT_UPLOADED,
+            )  # fmt: skip
+
+    def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
+        """Half-trained weights do not go to the Hub; they would need a card too."""
 
     def create_model_card(self, *_: Any, **__: Any) -> None:
-        """TRL's card speaks of a text model; ours is written from result files by ``model_cards/``."""
+        """TRL's card speaks of a text model; ours is written by ``run_card`` and, from result files, by ``model_cards/``."""
+
+
+def five_metrics(prediction: EvalPrediction) -> dict[str, float]:
+    """The five quantities with 95 % intervals, the comparisons behind them, the ties, and how many triplets."""
+    five = five_quantities(*prediction.predictions.T, clusters=prediction.label_ids, resamples=500)
+    metrics: dict[str, float] = {}
+    for name, estimate in five._asdict().items():
+        metrics |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high, f"{name}_n": estimate.n}
+    return metrics | {"ties": five.incongruent.ties + five.congruent.ties, "triplets": len(set(prediction.label_ids.tolist()))}
+
+
+def last_whole_checkpoint(folder: str) -> str:
+    """The newest checkpoint in ``folder`` that was written to its end: the trainer's state is what is written last.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    for path in sorted(Path(folder).glob("checkpoint-*"), key=lambda p: int(p.name.split("-")[1]), reverse=True):
+        try:
+            json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
+            return str(path)
+        except (OSError, ValueError):
+            continue
+    raise ConfigError(f"{folder} holds no checkpoint to go on from; leave --resume_from_checkpoint out to start anew")

@@ -10,7 +10,7 @@ from PIL import Image
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
 from protoscore.image_filters.geometric import assess
 from protoscore.scenes.draw import draw_scene
-from protoscore.scenes.sprites import manifest
+from protoscore.scenes.sprites import manifest, sprite
 from protoscore.schema import SceneSpec, Triplet, derive_seed
 from protoscore.writers.template import write
 
@@ -19,15 +19,27 @@ SIZES = (96, 128, 192)  # px; scenes are drawn at several sizes, since users' pi
 ROUND = 30_000  # triplets written at once; texts repeat after that many, pictures never do
 
 
-def scene_triplets(count: int, seed: int, domains: Sequence[str] = tuple(SHARES)) -> list[Triplet]:
-    """``count`` drawable triplets of the train split, shuffled; the same arguments give the same list."""
+def scene_triplets(
+    count: int, seed: int, domains: Sequence[str] = tuple(SHARES), held_out: Sequence[str] = ()
+) -> list[Triplet]:
+    """``count`` drawable triplets of the train split, shuffled; the same arguments give the same list.
+
+    Args:
+        held_out: subjects that no triplet may show, so that a test can show them for the first time.
+
+    Raises:
+        UnknownName: a held-out subject is none of the scene world's.
+    """
+    for subject in held_out:
+        sprite(subject)
+    refused = manifest().refused | dict.fromkeys(held_out, "held out")
     shares = {domain: SHARES[domain] / sum(SHARES[d] for d in domains) for domain in domains}
     triplets: list[Triplet] = []
     while len(triplets) < count:
         wanted = min(ROUND, count - len(triplets))
         counts = {domain: round(wanted * share) + 1 for domain, share in shares.items()}
         round_seed = derive_seed(seed, len(triplets))
-        triplets += write(load_taxonomy(), counts, round_seed, split="train", refuses=manifest().refused.get)
+        triplets += write(load_taxonomy(), counts, round_seed, split="train", refuses=refused.get)
     random.Random(seed).shuffle(triplets)
     return triplets[:count]
 

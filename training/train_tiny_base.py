@@ -31,6 +31,7 @@ class CaptionArguments:
 
     pictures: int = field(default=150_000, metadata={"help": "scenes to describe, each seen once"})
     scene_seed: int = field(default=2, metadata={"help": "seed of the scenes"})
+    held_out: list[str] = field(default_factory=list, metadata={"help": "subjects that no scene may show"})
 
 
 class CaptionCollator:
@@ -51,7 +52,7 @@ def captions(arguments: CaptionArguments) -> Dataset:
     """Rows of ``image`` (drawn on access) and ``text``, its description; the four cells in equal parts."""
     cells = list(Cell)
     table = []
-    for i, triplet in enumerate(scene_triplets(arguments.pictures, arguments.scene_seed)):
+    for i, triplet in enumerate(scene_triplets(arguments.pictures, arguments.scene_seed, held_out=arguments.held_out)):
         seed = derive_seed("caption", arguments.scene_seed, i)
         cell = cells[seed % len(cells)]
         table.append({"text": triplet.description(cell), "scene": triplet.scene(cell).model_dump_json(), "seed": seed})

@@ -9,16 +9,16 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from assemble import assemble
 from rich.progress import track
 
-from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
+from protoscore.benchmarks.protobias.taxonomy import Contrast, Taxonomy, load_taxonomy
 from protoscore.benchmarks.protobias.validator import require_valid
 from protoscore.catalog import load
-from protoscore.errors import ProtoscoreError
+from protoscore.errors import ProtoscoreError, UnknownName
 from protoscore.filters import filter_images
 from protoscore.images import render, write_triplets
 from protoscore.schema import DOMAINS, Domain
@@ -45,6 +45,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--train-pairs", type=int, default=PAPER_TRAIN_PAIRS, help="at most this many training pairs")
     parser.add_argument("--split", choices=["train", "test"], help="write triplets of one side of the partition only")
     parser.add_argument("--drawable", action="store_true", help="write only triplets that the generator can draw")
+    parser.add_argument(
+        "--subjects", nargs="+", metavar="SUBJECT",
+        help="only triplets with one of these subjects (the other may be any), e.g. those that a training run held out",
+    )  # fmt: skip
     parser.add_argument("--taxonomy", type=Path, help="your own taxonomy file")
     parser.add_argument("--size", type=int, default=256, help="pixels a side")
     parser.add_argument("--seed", type=int, default=0, help="seed of triplets and pictures")
@@ -55,6 +59,19 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
+def with_subjects(taxonomy: Taxonomy, subjects: Sequence[str], domains: Sequence[Domain]) -> Callable[[Contrast], bool]:
+    """Whether a contrast shows one of ``subjects``.
+
+    Raises:
+        UnknownName: one of them is in no contrast of ``domains``.
+    """
+    known = {subject for domain in domains for c in taxonomy.contrasts(domain) for subject in (c.non_subject, c.proto_subject)}
+    for subject in subjects:
+        if subject not in known:
+            raise UnknownName("subject", subject, known)
+    return lambda contrast: contrast.non_subject in subjects or contrast.proto_subject in subjects
+
+
 def build(options: argparse.Namespace) -> None:
     taxonomy = load_taxonomy(options.taxonomy)
     generator = load("generators", "scene", size=options.size)
@@ -63,10 +80,12 @@ def build(options: argparse.Namespace) -> None:
     parameters = {
         "counts": counts, "seed": options.seed, "split": options.split, "drawable": options.drawable,
         "taxonomy": options.taxonomy.read_text() if options.taxonomy else "packaged",
+        **({"subjects": sorted(options.subjects)} if options.subjects else {}),
     }  # fmt: skip
     if not (work / "triplets" / "manifest.json").is_file():
-        keep = generator.refuses if options.drawable else lambda subject: None
-        valid = require_valid(write(taxonomy, counts, options.seed, options.split, refuses=keep), taxonomy)
+        refuses = generator.refuses if options.drawable else lambda subject: None
+        shows = with_subjects(taxonomy, options.subjects, options.domains) if options.subjects else lambda contrast: True
+        valid = require_valid(write(taxonomy, counts, options.seed, options.split, refuses, shows), taxonomy)
         triplets = list(track(valid, description="writing", total=options.triplets))
         random.Random(options.seed).shuffle(triplets)  # so that what the training quota cuts off is no domain's alone
         write_triplets(work / "triplets", triplets, parameters)

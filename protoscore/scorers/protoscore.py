@@ -1,12 +1,15 @@
-"""ProtoScore: the contrastively trained evaluator (paper, section 5). The shipped tiny checkpoint unless told otherwise."""
+"""ProtoScore: the contrastively trained evaluator (paper, section 5). The shipped tiny checkpoint unless told otherwise.
+
+``protoscore:FOLDER_OR_HUB_ID`` takes other weights (whole or an adapter), ``protoscore:http://HOST:PORT`` a vLLM pooling
+server.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from protoscore.errors import MissingExtra
-from protoscore.scorers import Facts, Score
+from protoscore.scorers import Facts, Score, needs
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -22,10 +25,8 @@ class ProtoScoreScorer:
     name = "protoscore"
 
     def __init__(self, source: str | None = None, batch_size: int = 64, **options: Any) -> None:
-        try:
+        with needs("models"):
             from protoscore.modeling.protoscore import ProtoScore
-        except ImportError as error:
-            raise MissingExtra(error.name or "torch", "models") from error
         self._model = ProtoScore.from_pretrained(source, **options)
         self.name = f"protoscore:{source}" if source else "protoscore"
         self.revision = self._model.revision
@@ -37,5 +38,25 @@ class ProtoScoreScorer:
         return [Score(value, truncated=cut) for value, cut in zip(values, truncated, strict=True)]
 
 
-def create(source: str | None = None, **options: Any) -> ProtoScoreScorer:
+class ServedProtoScoreScorer:
+    """The same from a server. What it has loaded is known by its served name only: give new weights a new name."""
+
+    facts = ProtoScoreScorer.facts
+
+    def __init__(self, source: str, batch_size: int = 64, **options: Any) -> None:
+        from protoscore.modeling.served import ServedProtoScore
+
+        self._model = ServedProtoScore(source, **options)
+        self.name = f"protoscore:{source}"
+        self.revision = self._model.revision
+        self.parameters: dict[str, Any] = {}
+        self.batch_size = batch_size
+
+    def score(self, images: Sequence[Image], texts: Sequence[str]) -> list[Score]:
+        return self._model.score_states(images, texts)
+
+
+def create(source: str | None = None, **options: Any) -> ProtoScoreScorer | ServedProtoScoreScorer:
+    if source and source.startswith(("http://", "https://")):
+        return ServedProtoScoreScorer(source, **options)
     return ProtoScoreScorer(source, **options)

@@ -22,19 +22,22 @@ def write(
     seed: int = 0,
     split: str | None = None,
     refuses: Callable[[str], str | None] = lambda subject: None,
+    keeps: Callable[[Contrast], bool] = lambda contrast: True,
 ) -> Iterator[Triplet]:
     """Write ``counts[domain]`` unique triplets for each domain.
 
     Contrasts are visited in turn, so that the benchmark is balanced over them, and knobs within a contrast at random.
     The same arguments give the same triplets, in the same order. ``split`` keeps one side of the fixed train/test
-    partition (see :func:`split_of`); contrasts with a subject that ``refuses`` names a reason for are left out.
+    partition (see :func:`split_of`); contrasts with a subject that ``refuses`` names a reason for are left out, and so are
+    those that ``keeps`` says no to.
 
     Raises:
         ConfigError: the taxonomy cannot yield that many distinct triplets.
     """
     for domain, wanted in counts.items():
         rng = random.Random(f"{seed}-{domain}")
-        contrasts = [c for c in taxonomy.contrasts(domain) if not (refuses(c.non_subject) or refuses(c.proto_subject))]
+        drawable = (c for c in taxonomy.contrasts(domain) if not (refuses(c.non_subject) or refuses(c.proto_subject)))
+        contrasts = list(filter(keeps, drawable))
         seen: set[tuple[str, str, str]] = set()
         made = drawn = misses = 0
         while made < wanted and contrasts:

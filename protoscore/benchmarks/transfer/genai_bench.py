@@ -1,0 +1,58 @@
+"""GenAI-Bench (arXiv 2406.13743): 1,600 prompts, six models, each picture rated 1-5 by three people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from protoscore.benchmarks.transfer import Source
+from protoscore.benchmarks.transfer._rated import agreement
+from protoscore.benchmarks.transfer._tables import find, picture_bytes
+from protoscore.rows import Row
+from protoscore.stats.resampling import Estimate
+
+SOURCE = Source(
+    "BaiqiL/GenAI-Bench",
+    "Apache-2.0",
+    "It is open; where the Hub can be reached type: hf download --repo-type dataset BaiqiL/GenAI-Bench",
+)
+MODELS = ("DALLE_3", "DeepFloyd_I_XL_v1", "Midjourney_6", "SDXL_2_1", "SDXL_Base", "SDXL_Turbo")
+COLUMNS = ("Index", "Prompt", "HumanRatings", *MODELS)
+
+
+class GenAIBench:
+    columns = ("prompt", "model")
+    scenes = False
+    parent = None
+
+    def __init__(self, source: str | None = None):
+        self.source = source or str(SOURCE.hub_id)
+        self.parameters: dict[str, Any] = {"benchmark": "genai_bench", "split": "train"}
+        self._records = find(source, "train", COLUMNS, SOURCE)
+
+    def __len__(self) -> int:
+        return len(MODELS) * len(self._records)
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        stop = len(self) if stop is None else min(stop, len(self))
+        number = start - start % len(MODELS)
+        for record in self._records.read(number // len(MODELS), -(-stop // len(MODELS))):
+            for model in MODELS:
+                if start <= number < stop:
+                    yield Row((str(record["Index"]), model), record["Prompt"], picture_bytes(record[model]))
+                number += 1
+
+    def fingerprint(self) -> str | None:
+        return self._records.fingerprint()
+
+    def evaluate(self, scores: list[dict[str, Any]], resamples: int) -> dict[str, dict[str, Estimate]]:
+        human: dict[tuple[str, str], float] = {}
+        for record in self._records.read(0, len(self._records)):
+            for model, ratings in record["HumanRatings"].items():
+                if ratings:
+                    human[str(record["Index"]), model] = sum(ratings) / len(ratings)
+        return {"all": agreement(scores, human, resamples)}
+
+
+def create(source: str | None = None) -> GenAIBench:
+    return GenAIBench(source)

@@ -1,0 +1,92 @@
+"""Winoground (arXiv 2204.03162): two captions of the same words, two pictures; 400 items.
+
+With s(c, i) the score of caption c and picture i, all comparisons strict, so that a tie is a failure:
+
+* text score: s(c0, i0) > s(c1, i0) and s(c1, i1) > s(c0, i1); chance 0.25
+* image score: s(c0, i0) > s(c0, i1) and s(c1, i1) > s(c1, i0); chance 0.25
+* group score: both; chance 1/6
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from protoscore.benchmarks.transfer import Source
+from protoscore.benchmarks.transfer._tables import ListedRecords, Records, find, picture_bytes
+from protoscore.errors import DatasetError
+from protoscore.rows import Row
+from protoscore.stats.resampling import Estimate
+from protoscore.stats.transfer import winoground_scores
+
+SOURCE = Source(
+    "facebook/winoground",
+    "META IMAGES RESEARCH LICENSE (research only)",
+    "Winoground is gated: accept its terms at huggingface.co/datasets/facebook/winoground, then type: hf auth login",
+)
+COLUMNS = ("id", "image_0", "image_1", "caption_0", "caption_1", "collapsed_tag")
+PAIRS = [(caption, image) for caption in (0, 1) for image in (0, 1)]
+
+
+class Winoground:
+    columns = ("id", "caption", "image", "tag")
+    scenes = False
+    parent = None
+
+    def __init__(self, source: str | None = None):
+        self.source = source or str(SOURCE.hub_id)
+        self.parameters: dict[str, Any] = {"benchmark": "winoground", "split": "test"}
+        self._records = _from_list(Path(source)) if source and Path(source).is_dir() else None
+        self._records = self._records or find(source, "test", COLUMNS, SOURCE)
+
+    def __len__(self) -> int:
+        return len(PAIRS) * len(self._records)
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        stop = len(self) if stop is None else min(stop, len(self))
+        number = start - start % len(PAIRS)
+        for record in self._records.read(number // len(PAIRS), -(-stop // len(PAIRS))):
+            for caption, image in PAIRS:
+                if start <= number < stop:
+                    keys = (str(record["id"]), str(caption), str(image), str(record["collapsed_tag"]))
+                    yield Row(keys, record[f"caption_{caption}"], picture_bytes(record[f"image_{image}"]))
+                number += 1
+
+    def fingerprint(self) -> str | None:
+        return self._records.fingerprint()
+
+    def evaluate(self, scores: list[dict[str, Any]], resamples: int) -> dict[str, dict[str, Estimate]]:
+        items: dict[str, list[float]] = {}
+        tags: dict[str, str] = {}
+        for row in scores:
+            place = 2 * int(row["caption"]) + int(row["image"])
+            items.setdefault(row["id"], [float("nan")] * 4)[place] = float("nan") if row["score"] is None else row["score"]
+            tags[row["id"]] = row["tag"]
+        groups = {"all": list(items)} | {tag: [i for i in items if tags[i] == tag] for tag in sorted(set(tags.values()))}
+        return {name: winoground_scores([items[i] for i in members], resamples)._asdict() for name, members in groups.items()}
+
+
+def _from_list(folder: Path) -> Records | None:
+    """The layout of the original download: ``examples.jsonl`` and a folder of PNG files."""
+    listing = next(iter(sorted(folder.glob("**/examples.jsonl"))), None)
+    if listing is None:
+        return None
+    try:
+        records = [json.loads(line) for line in listing.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except ValueError as error:
+        raise DatasetError(f"{listing} is damaged ({error})") from error
+    missing = [name for name in COLUMNS if records and name not in records[0]]
+    if not records or missing:
+        raise DatasetError(f"{listing} is not Winoground's: {'it is empty' if not records else f'no field {missing[0]!r}'}")
+    images = listing.parent / "images"
+
+    def pictures(record: dict[str, Any]) -> dict[str, Path]:
+        return {f"image_{i}": images / f"{Path(str(record[f'image_{i}'])).name}.png" for i in (0, 1)}
+
+    return ListedRecords(records, pictures, [listing])
+
+
+def create(source: str | None = None) -> Winoground:
+    return Winoground(source)

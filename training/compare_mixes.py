@@ -1,0 +1,130 @@
+"""The table of ``training/README.md`` that compares mixes of pairs, made from results files; no number in it is typed.
+
+``add`` keeps what a measured run found in ``training/results/NAME.json``; ``table`` writes the table from those files::
+
+    protoscore score FRESH_TEST -s protoscore:MODEL --out SCORES && protoscore report SCORES
+    python training/compare_mixes.py add NAME --report SCORES/report.json --model MODEL
+    python training/compare_mixes.py table
+
+``compare_mixes.sh`` does all of it, training included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pairs import KINDS, PairArguments
+from recipes import FOLDER as RECIPES
+from run_card import RECORD
+
+from protoscore.errors import ConfigError, ProtoscoreError, UnknownName
+from protoscore.folder import write_text
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+README = HERE / "README.md"
+BEGIN, END = "<!-- mixes: begin -->", "<!-- mixes: end -->"
+QUANTITIES = ("incongruent", "congruent", "sensitivity", "preference", "gap")
+
+
+def add(name: str, report: Path, model: Path | None, recipe: str | None, overrides: list[str], test_set: str) -> Path:
+    """Keep one measured run.
+
+    Raises:
+        ConfigError: the report holds no ProtoScore, or nothing says how the model was trained.
+    """
+    found = json.loads(report.read_text(encoding="utf-8"))
+    scorers = [scorer for scorer in found["scorers"] if scorer.split(":")[0] == "protoscore"]
+    if len(scorers) != 1:
+        raise ConfigError(f"{report} holds {len(scorers)} ProtoScore models ({', '.join(scorers)}); score one at a time")
+    groups = found["scorers"][scorers[0]]
+    result = {
+        "name": name, "test_set": test_set, "triplets": found["triplets"], "resamples": found["resamples"], "run": found["run"],
+        "pairs": _pairs(model, recipe, overrides), "groups": groups,
+    }  # fmt: skip
+    path = RESULTS / f"{name}.json"
+    write_text(path, json.dumps(result, indent=1, sort_keys=True) + "\n")
+    return path
+
+
+def _pairs(model: Path | None, recipe: str | None, overrides: list[str]) -> dict[str, Any]:
+    """Which pairs a model was trained on: its own record, or a recipe and what was overridden on the command line."""
+    if recipe is None:
+        if model is None or not (model / RECORD).is_file():
+            raise ConfigError(f"{model} holds no {RECORD}; name the --recipe it was trained with, and what was --set")
+        return json.loads((model / RECORD).read_text(encoding="utf-8"))["pairs"]
+    path = RECIPES / f"{recipe}.yaml"
+    if not path.is_file():
+        raise UnknownName("recipe", recipe, (p.stem for p in RECIPES.glob("*.yaml")))
+    known = {field.name for field in fields(PairArguments)}
+    values = {key: value for key, value in yaml.safe_load(path.read_text(encoding="utf-8")).items() if key in known}
+    for override in overrides:
+        key, _, value = override.partition("=")
+        if key not in known:
+            raise UnknownName("setting of the pairs", key, known)
+        values[key] = yaml.safe_load(value)
+    return asdict(PairArguments(**values))
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """One line a run, grouped by test set; every figure with its interval, every line with its number of triplets."""
+    if not results:
+        return "No run is recorded yet.\n"
+    lines = []
+    for test_set in dict.fromkeys(result["test_set"] for result in results):
+        mine = [result for result in results if result["test_set"] == test_set]
+        lines += [
+            f"{test_set[0].upper()}{test_set[1:]}, 95 % intervals:", "",
+            "| run | incongruent / congruent / same subject | pairs | test triplets | " + " | ".join(QUANTITIES) + " |",
+            "|---" * (4 + len(QUANTITIES)) + "|",
+        ]  # fmt: skip
+        for result in sorted(mine, key=lambda r: r["name"]):
+            pairs, found = result["pairs"], result["groups"]["all"]
+            shares = " / ".join(f"{pairs[kind]:.2f}" for kind in KINDS)
+            cells = [f"{found[q]['value']:.3f} [{found[q]['low']:.3f}, {found[q]['high']:.3f}]" for q in QUANTITIES]
+            lines.append(f"| {result['name']} | {shares} | {pairs['pairs']:,} | {result['triplets']:,} | {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def write_table(readme: Path = README, results: Path = RESULTS) -> None:
+    """Put the table between its marks."""
+    text = readme.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise ConfigError(f"{readme} needs the lines {BEGIN} and {END} once each; the table goes between them")
+    loaded = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))]
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    write_text(readme, f"{before}{BEGIN}\n\n{table(loaded)}\n{END}{after}")
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    adding = commands.add_parser("add", help="keep a measured run")
+    adding.add_argument("name", help="what the table calls the run")
+    adding.add_argument("--report", type=Path, required=True, help="report.json of 'protoscore report'")
+    adding.add_argument("--model", type=Path, help=f"the trained model's folder, with its {RECORD}")
+    adding.add_argument("--recipe", help="where there is no such file: the recipe it was trained with")
+    adding.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="and what the command line overrode")
+    adding.add_argument("--test-set", default="fresh test triplets", help="which triplets were scored")
+    commands.add_parser("table", help="write the table of training/README.md")
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "add":
+            print(add(options.name, options.report, options.model, options.recipe, options.set, options.test_set))
+        else:
+            write_table()
+    except ProtoscoreError as error:
+        print(f"compare_mixes: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
