@@ -25,7 +25,7 @@ _TRANSIENT = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _FATAL = {401: "refused the key", 402: "wants payment", 403: "refused access", 404: "knows no such model or path"}
 _FILTERED = re.compile(r"content[_ ]?(?:filter|policy|management)|moderation|flagged|safety system", re.IGNORECASE)
 _SCHEMA_REFUSED = re.compile(r"response_?format|json_?schema|guided|structured|grammar", re.IGNORECASE)
-_KEYS = re.compile(r"\b(?:sk|hf|gsk|xai|pk|key|AIza)[-_][\w-]{8,}|(?<=Bearer )\S+", re.IGNORECASE)
+_KEYS = re.compile(r"\b(?:(?:sk|hf|gsk|xai|pk|key)[-_]|AIza)[\w-]{8,}|(?<=Bearer )\S+", re.IGNORECASE)
 
 
 class TooLong(Exception):
