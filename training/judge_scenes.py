@@ -31,7 +31,7 @@ class Example(NamedTuple):
     answer: dict[str, Any]
 
 
-def attributes(rng: random.Random, split: str) -> Example:
+def attributes(rng: _Seeded, split: str) -> Example:
     """A person; one picture in twelve holds no person, and then nothing can be told."""
     if rng.random() < 1 / 12:
         image = draw_scene(rng.choice(_triplets(split, people=False)).scene(Cell.PROTO_CORRECT), rng.getrandbits(60), _size(rng))[0]
@@ -44,31 +44,30 @@ def attributes(rng: random.Random, split: str) -> Example:
     return Example([draw_person(person, rng.getrandbits(60), _size(rng))], {}, answer)
 
 
-def profession(rng: random.Random, split: str) -> Example:
+def profession(rng: _Seeded, split: str) -> Example:
     worker = random_worker(rng)
     return Example([draw_worker(worker, rng.getrandbits(60), _size(rng))], {}, {"profession": worker.profession})
 
 
-def alignment(rng: random.Random, split: str) -> Example:
+def alignment(rng: _Seeded, split: str) -> Example:
     """5: as described; 4: another place; 3: another count, colour, side, depth or size; 2: another thing; 1: subject too."""
     return _graded(rng, split, {(): 5, ("environment",): 4, ("knob",): 3, ("extra",): 2, ("subject", "extra"): 1})
 
 
-def rubric(rng: random.Random, split: str) -> Example:
-    """4: as stated; 2: one attribute or thing is wrong; 1: the subject is another one. 3, an unclear detail, is not drawn."""
-    return _graded(rng, split, {(): 4, ("knob",): 2, ("extra",): 2, ("subject",): 1, ("subject", "extra"): 1})
+def rubric(rng: _Seeded, split: str) -> Example:
+    """The neutral text, as in the paper. 4: as stated; 2: an attribute or a thing is wrong; 1: both. No detail is unclear (3)."""
+    return _graded(rng, split, {(): 4, ("knob",): 2, ("extra",): 2, ("knob", "extra"): 1}, neutral=True)
 
 
-def image_filter(rng: random.Random, split: str) -> Example:
+def image_filter(rng: _Seeded, split: str) -> Example:
     """The geometric filter's own score of a picture against a description that fits it or not."""
-    triplet, cell = rng.choice(_triplets(split)), rng.choice(list(Cell))
+    triplet, cell, change, rng = _asked(rng, split, [("knob",), ("extra",), ("subject",)])
     spec = triplet.scene(cell)
-    change = rng.choice(((), (), ("knob",), ("knob",), ("extra",), ("subject",)))
     image, elements = _draw(_changed(spec, triplet, change, rng, split), rng)
     return Example([image], {"text": triplet.description(cell)}, {"score": assess(spec, elements).score})
 
 
-def attribute_count(rng: random.Random, split: str) -> Example:
+def attribute_count(rng: _Seeded, split: str) -> Example:
     """Four pictures; how many values of one attribute they show, counted over what was drawn."""
     attribute = rng.choice(tuple(_SETS))
     pool, draw, value = _SETS[attribute]
@@ -78,7 +77,7 @@ def attribute_count(rng: random.Random, split: str) -> Example:
     return Example(images, {"attribute": attribute, "size": 4}, {"count": len({value(k) for k in shown if value(k)})})
 
 
-def two_people(rng: random.Random, split: str) -> Example:
+def two_people(rng: _Seeded, split: str) -> Example:
     """Questions about what can be seen, mostly with an answer, and questions that no picture answers."""
     people = [random_person(rng), random_person(rng)]
     fields = {"context": rng.choice(MEETINGS), "question": rng.choice(UNKNOWABLE)}
@@ -91,7 +90,7 @@ def two_people(rng: random.Random, split: str) -> Example:
     return Example([draw_two(*people, rng.getrandbits(60), _size(rng))], fields, {"answer": answer})
 
 
-TASKS: dict[str, Callable[[random.Random, str], Example]] = {
+TASKS: dict[str, Callable[[_Seeded, str], Example]] = {
     "fairjudge/attributes": attributes,
     "fairjudge/profession": profession,
     "fairjudge/alignment": alignment,
@@ -128,36 +127,55 @@ _SETS: dict[str, tuple[Callable, Callable, Callable]] = {
     "religion shown": (
         lambda split: [None, *CUES],
         lambda r, rng: draw_person(
-            Person(gender=rng.choice(("male", "female")), age="young adult", religion=r or "unspecified"), rng.getrandbits(60), 128
+            Person(gender=rng.choice(("male", "female")), age="young adult", religion=r or "unspecified"), rng.getrandbits(60), 96
         ),
         lambda r: r,
     ),
     "aid for a disability": (
         lambda split: [None, *AIDS],
         lambda a, rng: draw_person(
-            Person(gender=rng.choice(("male", "female")), age="young adult", disability=a or "unspecified"), rng.getrandbits(60), 128
+            Person(gender=rng.choice(("male", "female")), age="young adult", disability=a or "unspecified"), rng.getrandbits(60), 96
         ),
         lambda a: a,
     ),
     "age of the person": (
         lambda split: [None, "child", "young adult", "elderly"],
-        lambda a, rng: draw_person(Person(gender=rng.choice(("male", "female")), age=a or "unspecified"), rng.getrandbits(60), 128),
+        lambda a, rng: draw_person(Person(gender=rng.choice(("male", "female")), age=a or "unspecified"), rng.getrandbits(60), 96),
         lambda a: a,
     ),
 }  # fmt: skip
 
 
 def example(task: str, seed: int, split: str) -> Example:
-    """The example of ``seed``; the same arguments give the same one."""
-    return TASKS[task](random.Random(derive_seed(task, split, seed)), split)
+    """The example of ``seed``; the same arguments give the same one.
+
+    Where a text is compared with a picture, an even seed and the next odd one share the text: it fits the first picture only.
+    """
+    return TASKS[task](_Seeded(task, split, seed), split)
 
 
-def _graded(rng: random.Random, split: str, grades: dict[tuple[str, ...], int]) -> Example:
-    changes = list(grades)
-    change = rng.choice((changes[0], *changes))  # exact twice as often, so that no grade alone is a good guess
-    triplet, cell = rng.choice(_triplets(split)), rng.choice(list(Cell))
+class _Seeded(random.Random):
+    """A random stream for one example, and where it comes from."""
+
+    def __init__(self, task: str, split: str, number: int):
+        super().__init__(derive_seed(task, split, number))
+        self.task, self.number = task, number
+
+
+def _graded(rng: _Seeded, split: str, grades: dict[tuple[str, ...], int], neutral: bool = False) -> Example:
+    triplet, cell, change, rng = _asked(rng, split, list(grades)[1:], neutral)
     image, _ = _draw(_changed(triplet.scene(cell), triplet, change, rng, split), rng, fits=True)
-    return Example([image], {"text": triplet.description(cell)}, {"score": grades[change]})
+    return Example([image], {"text": triplet.text if neutral else triplet.description(cell)}, {"score": grades[change]})
+
+
+def _asked(
+    rng: _Seeded, split: str, changes: list[tuple[str, ...]], neutral: bool = False
+) -> tuple[Triplet, Cell, tuple[str, ...], random.Random]:
+    """What the text is about, shared by two seeds, and what is changed in the picture: nothing for the even one."""
+    pair, changed = divmod(rng.number, 2)
+    shared = random.Random(derive_seed(rng.task, split, "pair", pair))
+    cells = [cell for cell in Cell if cell.is_correct or not neutral]
+    return shared.choice(_triplets(split)), shared.choice(cells), rng.choice(changes) if changed else (), rng
 
 
 def _changed(spec: SceneSpec, triplet: Triplet, change: tuple[str, ...], rng: random.Random, split: str) -> SceneSpec:

@@ -23,6 +23,7 @@ from judge_scenes import TASKS, example
 from recipes import recipe_to_config
 from scenes import scene_triplets
 from tokenizers import AddedToken
+from torch.nn.functional import cross_entropy
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, Qwen3VLForConditionalGeneration, Trainer, TrainingArguments
 from trl import TrlParser
 
@@ -45,10 +46,11 @@ CHAT_TEMPLATE = """\
 {%- if add_generation_prompt -%}<|im_start|>assistant
 {% endif -%}"""
 SHARES = {  # of the training examples
-    "fairjudge/attributes": 0.24, "fairjudge/profession": 0.06, "fairjudge/alignment": 0.16, "protobias/rubric": 0.14,
-    "protobias/image_filter": 0.26, "bbq_v/two_people": 0.14,
+    "fairjudge/attributes": 0.22, "fairjudge/profession": 0.06, "fairjudge/alignment": 0.16, "protobias/rubric": 0.14,
+    "protobias/image_filter": 0.30, "bbq_v/two_people": 0.12,
 }  # fmt: skip
 # Long questions come in batches of their own, so that they do not pad the others: one batch in so many.
+FRAME = ("}", "<|im_end|>", "Ċ")  # tokens of an answer, besides its keys, that decide nothing
 SETS_EVERY = 10  # four pictures a question
 SHUFFLED_EVERY = 15  # the labels in another order, word by word
 
@@ -58,8 +60,8 @@ class JudgeArguments:
     """What the judge learns from."""
 
     start: str = field(default="protoscore/assets/protoscore-tiny", metadata={"help": "the evaluator to start from"})
-    questions: int = field(default=120_000, metadata={"help": "questions, each asked once"})
-    image_size: int = field(default=128, metadata={"help": "pixels a side that pictures are scaled to"})
+    questions: int = field(default=192_000, metadata={"help": "questions, each asked once"})
+    image_size: int = field(default=96, metadata={"help": "pixels a side that pictures are scaled to"})
     question_seed: int = field(default=5, metadata={"help": "seed of the questions and scenes"})
 
 
@@ -81,7 +83,7 @@ def questions(args: JudgeArguments, batch: int) -> Dataset:
 def _task(args: JudgeArguments, position: int, batch: int) -> str:
     if (position // batch) % SETS_EVERY == 0:
         return "diversity/attribute_count"
-    draw = derive_seed("task", args.question_seed, position) / 2**63
+    draw = derive_seed("task", args.question_seed, position // 2) / 2**63  # neighbours share their text, see judge_scenes
     for task, share in SHARES.items():
         draw -= share
         if draw < 0:
@@ -90,7 +92,7 @@ def _task(args: JudgeArguments, position: int, batch: int) -> str:
 
 
 def _question(args: JudgeArguments, protocol: Protocol, task: str, position: int, shuffled: bool) -> dict:
-    seed = derive_seed(args.question_seed, position)
+    seed = 2 * derive_seed(args.question_seed, position // 2) + position % 2
     drawn = example(task, seed, "train")
     rng = random.Random(seed)
     labels = None
@@ -118,6 +120,24 @@ class AnswerCollator:
         return batch | {"labels": ids.masked_fill(~answer, -100)}
 
 
+class DecisionLoss:
+    """Cross-entropy per question, so that an answer of five fields counts as much as one of a single grade.
+
+    The JSON around the decisions is learned within a few steps and then says nothing, so its tokens weigh little.
+    """
+
+    def __init__(self, processor, skeleton: float = 0.05):
+        tokens = processor.tokenizer.get_vocab()
+        self._skeleton = torch.tensor([i for token, i in tokens.items() if token.startswith(("{", ", \"")) or token in FRAME])
+        self._weight = skeleton
+
+    def __call__(self, outputs, labels: torch.Tensor, num_items_in_batch=None) -> torch.Tensor:
+        targets = labels[:, 1:]
+        losses = cross_entropy(outputs.logits[:, :-1].float().transpose(1, 2), targets, reduction="none", ignore_index=-100)
+        weights = torch.where(torch.isin(targets, self._skeleton), self._weight, 1.0) * (targets != -100)
+        return ((losses * weights).sum(1) / weights.sum(1)).mean()
+
+
 def _turns(row: dict) -> list[dict]:
     question = [{"type": "image"} for _ in row["images"]] + [{"type": "text", "text": row["prompt"]}]
     return [{"role": "user", "content": question}, {"role": "assistant", "content": row["answer"]}]
@@ -129,10 +149,10 @@ def judge_processor(image_size: int):
     phrases, pieces = set(), set()
     for protocol in protocols:
         for text in (protocol.prompt, *protocol.variants.values()):
-            phrases |= {line for line in _lines(protocol, text) if len(line) > 12}
+            phrases |= {line for line in _lines(protocol, text) if len(line) > 14}
         for position, (name, values) in enumerate(protocol.labels().items()):
             pieces |= {("{" if position == 0 else ", ") + json.dumps(name) + ": "}
-            pieces |= {json.dumps(value) for value in values if isinstance(value, str)}
+            pieces |= {json.dumps(value) for value in values if isinstance(value, str) or value > 9}
     sentences = [s for t in scene_triplets(24_000, seed=0) for s in (t.text, *map(t.description, Cell))]
     asked = [example("bbq_v/two_people", i, "train").fields for i in range(2000)]
     sentences += [text for fields in asked for text in fields.values()]
@@ -147,14 +167,18 @@ def judge_processor(image_size: int):
 
 
 def _lines(protocol: Protocol, text: str) -> list[str]:
-    """The lines of a prompt that are the same in every question, with the labels in their first order."""
+    """The lines of a prompt that are the same in every question, with their line ends and the labels in their first order."""
     labels = {name: ", ".join(map(str, values)) for name, values in protocol.labels().items()}
-    filled = re.sub(r"\{\{ labels\.(\w+) \| join\(\", \"\) \}\}", lambda m: labels[m[1]], text)
-    return [line for line in filled.splitlines() if "{{" not in line]
+    filled = re.sub(r"\{\{ labels\.(\w+) \| join\(\", \"\) \}\}", lambda m: labels[m[1]], text.strip())
+    return [line for line in re.findall(r"[^\n]+\n*", filled) if "{{" not in line]
 
 
 def judge_model(start: str, processor, seed: int) -> Qwen3VLForConditionalGeneration:
-    """The body of a trained evaluator; tokens that both tokenizers have keep their embedding."""
+    """The body of a trained evaluator; tokens that both tokenizers have keep their embedding.
+
+    The evaluator gathers what it thinks of a pair at the end of its text. The keys of an answer start out as that end token,
+    so that a grade can be read there from the first step on.
+    """
     register()
     torch.manual_seed(seed)
     config = tiny_config(processor)
@@ -169,8 +193,9 @@ def judge_model(start: str, processor, seed: int) -> Qwen3VLForConditionalGenera
     vocabulary = tokenizer.get_vocab()
     with torch.no_grad():
         for token, index in processor.tokenizer.get_vocab().items():
-            if token in vocabulary:
-                model.model.language_model.embed_tokens.weight[index] = embeddings[vocabulary[token]]
+            known = "<|im_end|>" if token.startswith(("{", ', "')) else token
+            if known in vocabulary:
+                model.model.language_model.embed_tokens.weight[index] = embeddings[vocabulary[known]]
     model.generation_config.eos_token_id = processor.tokenizer.eos_token_id
     model.generation_config.pad_token_id = processor.tokenizer.pad_token_id
     return model
@@ -183,7 +208,10 @@ def main(arguments: list[str]) -> None:
     processor = judge_processor(args.image_size)
     model = judge_model(args.start, processor, config.seed)
     data = questions(args, config.per_device_train_batch_size)
-    trainer = Trainer(model=model, args=config, train_dataset=data, data_collator=AnswerCollator(processor))
+    trainer = Trainer(
+        model=model, args=config, train_dataset=data, data_collator=AnswerCollator(processor),
+        compute_loss_func=DecisionLoss(processor),
+    )  # fmt: skip
     trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
     trainer.save_model(config.output_dir)
     processor.save_pretrained(config.output_dir)
