@@ -76,16 +76,32 @@ def aspect(key: str) -> tuple[float, float]:
     return width / MASTER, height / MASTER
 
 
-@lru_cache(maxsize=1024)
 def _master(key: str, paint: tuple[tuple[str, str], ...]) -> Image.Image:
     spec = sprite(key)
+    return layered(tuple(spec.layers), tuple((spec.recolour | dict(paint)).items()))
+
+
+@lru_cache(maxsize=512)
+def layered(layers: tuple[str, ...], paint: tuple[tuple[str, str], ...]) -> Image.Image:
+    """SVG layers (files of the sprite folder, or ``openmoji:CODEPOINT``) on top of each other, as RGBA cropped to the ink.
+
+    Args:
+        paint: pairs of hex fills, each old one to be replaced by the new one.
+    """
     image = Image.new("RGBA", (MASTER, MASTER))
-    for layer in spec.layers:
+    for layer in layers:
         svg = _svg(layer)
-        for old, new in (spec.recolour | dict(paint)).items():
-            svg = svg.replace(old, new.upper())  # upper case, so that no later pair matches what this one wrote
-        image.alpha_composite(render_svg(svg, MASTER, MASTER))
+        image.alpha_composite(_layer(layer, tuple(pair for pair in paint if pair[0] in svg)))
     return image.crop(image.getbbox())
+
+
+@lru_cache(maxsize=1024)
+def _layer(layer: str, paint: tuple[tuple[str, str], ...]) -> Image.Image:
+    """One layer alone: people share most of theirs, and rendering is what costs."""
+    svg = _svg(layer)
+    for old, new in paint:
+        svg = svg.replace(old, new.upper())  # upper case, so that no later pair matches what this one wrote
+    return render_svg(svg, MASTER, MASTER)
 
 
 @lru_cache(maxsize=512)

@@ -1,0 +1,16 @@
+"""How many values of a named attribute a set of pictures shows: counting is what raters agree on best (diversity paper, human template)."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from protoscore.judging.protocol import Protocol, read_protocol
+
+
+class Distinct(BaseModel):
+    count: int = Field(ge=0, le=24)
+    values: str = ""
+
+
+def create() -> Protocol:
+    return read_protocol(__file__, Distinct)

@@ -1,0 +1,99 @@
+"""Measure scene-judge-tiny on fresh scenes: ``python training/measure_judge.py MODEL --out RUN --results FILE.json``.
+
+For each protocol, questions of the test side whose right answers the drawings give, put to the model through the judging stage
+like any other judge. Every rate stands with its n and its 95 % exact (Clopper-Pearson) interval; replies that are no valid
+answer count as wrong, and are counted apart.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow.parquet as pq
+import typer
+from judge_scenes import TASKS, example
+from scipy.stats import binomtest
+
+from protoscore.catalog import load
+from protoscore.folder import write_text
+from protoscore.judging.items import Item
+from protoscore.judging.protocol import load_protocol
+from protoscore.judging.stage import judge_items
+
+Row = dict[str, Any]  # of the decision table: answer_<field>, and the truth as true_<field>
+
+
+def rate(rows: list[Row], good: Callable[[Row], bool]) -> dict[str, float]:
+    """The share of ``rows`` that are ``good``, with n and its interval."""
+    if not rows:
+        return {"value": float("nan"), "low": float("nan"), "high": float("nan"), "n": 0}
+    found = binomtest(sum(map(good, rows)), len(rows))
+    low, high = found.proportion_ci(method="exact")
+    return {"value": found.statistic, "low": low, "high": high, "n": len(rows)}
+
+
+def right(field: str) -> Callable[[Row], bool]:
+    return lambda row: row[f"answer_{field}"] == row[f"true_{field}"]
+
+
+def measures(task: str, rows: list[Row]) -> dict[str, dict[str, float]]:
+    """What is reported about a protocol."""
+    found = {"valid JSON": rate(rows, lambda row: row["state"] in ("ok", "abstained"))}
+    for field in load_protocol(task).decisions:
+        found[f"{field}: right"] = rate(rows, right(field))
+        absent = [row for row in rows if row[f"true_{field}"] in ("unspecified", "unknown")]
+        if absent:
+            shown = [row for row in rows if row not in absent]
+            found[f"{field}: right where shown"] = rate(shown, right(field))
+            found[f"{field}: abstains where not shown"] = rate(absent, right(field))
+    if task == "protobias/image_filter":
+        keeps = lambda score: score is not None and score >= 8  # noqa: E731
+        found["kept or rejected as by the masks"] = rate(rows, lambda r: keeps(r["answer_score"]) == keeps(r["true_score"]))
+    if task in ("fairjudge/alignment", "protobias/rubric"):
+        found["score: at most one off"] = rate(rows, lambda r: abs((r["answer_score"] or 99) - r["true_score"]) <= 1)
+    return found
+
+
+def questions(task: str, count: int, seed: int) -> tuple[list[Item], dict[str, Row]]:
+    """Fresh items of the test side, and their right answers by item."""
+    items, truth = [], {}
+    for number in range(count):
+        drawn = example(task, seed * 1_000_003 + number, "test")
+        items.append(Item(f"{number:05d}", tuple(map(_png, drawn.images)), drawn.fields))
+        truth[f"{number:05d}"] = {f"true_{name}": value for name, value in drawn.answer.items()}
+    return items, truth
+
+
+def _png(image: Any) -> bytes:
+    data = io.BytesIO()
+    image.save(data, "PNG")
+    return data.getvalue()
+
+
+def main(
+    model: Annotated[str, typer.Argument(help="Folder of the judge.")],
+    out: Annotated[Path, typer.Option(help="Folder for the runs.")],
+    results: Annotated[Path, typer.Option(help="JSON file for the figures.")],
+    count: Annotated[int, typer.Option(help="Questions of each protocol.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the scenes; never one that was trained on.")] = 20261130,
+) -> None:
+    """Ask every protocol's questions and write what came out."""
+    judge = load("judges", f"local:{model}", batch_size=32, dtype="float32", max_tokens=64)
+    report: dict[str, Any] = {}
+    for task in TASKS:
+        items, truth = questions(task, count, seed)
+        judge_items(load_protocol(task), items, judge, out / task.replace("/", "-"))
+        decisions = pq.read_table(out / task.replace("/", "-") / "decisions.parquet").to_pylist()
+        report[task] = measures(task, [row | truth[row["item"]] for row in decisions])
+        for name, found in report[task].items():
+            print(f"{task:28} {name:32} {found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}] n {found['n']}")
+    facts = {"questions": count, "seed": seed, "revision": judge.revision, "protocols": report}
+    write_text(results, json.dumps(facts, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,225 @@
+"""Train the embedded judge: ``python training/train_scene_judge.py --recipe scene_judge``.
+
+A generative Qwen3-VL of the embedded size, which answers the prompts of the judging protocols in strict JSON about scenes. It
+starts from a trained protoscore-tiny, which already compares pictures with texts, and gets a tokenizer that holds each
+sentence of the protocols' prompts as one token, so that a prompt of a hundred words costs a dozen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+import torch
+from datasets import Dataset
+from judge_scenes import TASKS, example
+from recipes import recipe_to_config
+from scenes import scene_triplets
+from tokenizers import AddedToken
+from torch.nn.functional import cross_entropy
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, Qwen3VLForConditionalGeneration, Trainer, TrainingArguments
+from trl import TrlParser
+
+from protoscore.errors import ProtoscoreError
+from protoscore.judging.protocol import Protocol, load_protocol
+from protoscore.modeling.classifier import register
+from protoscore.modeling.encode import set_image_size
+from protoscore.modeling.tiny import tiny_config, tiny_processor
+from protoscore.schema import Cell, derive_seed
+
+CHAT_TEMPLATE = """\
+{%- for message in messages -%}
+<|im_start|>{{ message.role }}
+{% if message.content is string %}{{ message.content }}{% else -%}
+{%- for part in message.content -%}
+{%- if part.type in ('image', 'image_url') -%}<|vision_start|><|image_pad|><|vision_end|>
+{%- else -%}{{ part.text }}{%- endif -%}
+{%- endfor -%}{%- endif -%}<|im_end|>
+{% endfor -%}
+{%- if add_generation_prompt -%}<|im_start|>assistant
+{% endif -%}"""
+SHARES = {  # of the training examples
+    "fairjudge/attributes": 0.22, "fairjudge/profession": 0.06, "fairjudge/alignment": 0.16, "protobias/rubric": 0.14,
+    "protobias/image_filter": 0.30, "bbq_v/two_people": 0.12,
+}  # fmt: skip
+# Long questions come in batches of their own, so that they do not pad the others: one batch in so many.
+FRAME = ("}", "<|im_end|>", "Ċ")  # tokens of an answer, besides its keys, that decide nothing
+SETS_EVERY = 10  # four pictures a question
+SHUFFLED_EVERY = 15  # the labels in another order, word by word
+
+
+@dataclass
+class JudgeArguments:
+    """What the judge learns from."""
+
+    start: str = field(default="protoscore/assets/protoscore-tiny", metadata={"help": "the evaluator to start from"})
+    questions: int = field(default=192_000, metadata={"help": "questions, each asked once"})
+    image_size: int = field(default=96, metadata={"help": "pixels a side that pictures are scaled to"})
+    question_seed: int = field(default=5, metadata={"help": "seed of the questions and scenes"})
+
+
+def questions(args: JudgeArguments, batch: int) -> Dataset:
+    """Rows of ``images``, ``prompt`` and ``answer`` (JSON), drawn when they are read."""
+    protocols = {name: load_protocol(name) for name in TASKS}
+    rows = [{"task": _task(args, i, batch), "position": i} for i in range(args.questions)]
+
+    def draw(columns: dict) -> dict:
+        drawn = [
+            _question(args, protocols[task], task, i, shuffled=(i // batch) % SHUFFLED_EVERY == 1)
+            for task, i in zip(columns["task"], columns["position"], strict=True)
+        ]
+        return {key: [row[key] for row in drawn] for key in ("images", "prompt", "answer")}
+
+    return Dataset.from_list(rows).with_transform(draw)
+
+
+def _task(args: JudgeArguments, position: int, batch: int) -> str:
+    if (position // batch) % SETS_EVERY == 0:
+        return "diversity/attribute_count"
+    draw = derive_seed("task", args.question_seed, position // 2) / 2**63  # neighbours share their text, see judge_scenes
+    for task, share in SHARES.items():
+        draw -= share
+        if draw < 0:
+            return task
+    return "fairjudge/attributes"
+
+
+def _question(args: JudgeArguments, protocol: Protocol, task: str, position: int, shuffled: bool) -> dict:
+    seed = 2 * derive_seed(args.question_seed, position // 2) + position % 2
+    drawn = example(task, seed, "train")
+    rng = random.Random(seed)
+    labels = None
+    if shuffled:
+        labels = {name: rng.sample(values, len(values)) for name, values in protocol.labels().items()}
+    variant = rng.choice(["", *protocol.variants])
+    prompt = protocol.render(drawn.fields, variant, labels)
+    return {"images": drawn.images, "prompt": prompt, "answer": json.dumps(drawn.answer)}
+
+
+class AnswerCollator:
+    """Questions to a batch whose labels are the tokens of the answer."""
+
+    def __init__(self, processor):
+        self.processor = processor
+        self.assistant = processor.tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False)
+
+    def __call__(self, rows: list[dict]) -> dict[str, torch.Tensor]:
+        texts = [self.processor.apply_chat_template(_turns(row), tokenize=False) for row in rows]
+        batch = dict(self.processor(text=texts, images=[row["images"] for row in rows], padding=True, return_tensors="pt"))
+        ids, length = batch["input_ids"], len(self.assistant)
+        windows = ids.unfold(1, length, 1)
+        starts = (windows == torch.tensor(self.assistant)).all(-1).float().argmax(1) + length
+        answer = (torch.arange(ids.shape[1]) >= starts[:, None]) & batch["attention_mask"].bool()
+        return batch | {"labels": ids.masked_fill(~answer, -100)}
+
+
+class DecisionLoss:
+    """Cross-entropy per question, so that an answer of five fields counts as much as one of a single grade.
+
+    The JSON around the decisions is learned within a few steps and then says nothing, so its tokens weigh little.
+    """
+
+    def __init__(self, processor, skeleton: float = 0.05):
+        tokens = processor.tokenizer.get_vocab()
+        self._skeleton = torch.tensor([i for token, i in tokens.items() if token.startswith(("{", ", \"")) or token in FRAME])
+        self._weight = skeleton
+
+    def __call__(self, outputs, labels: torch.Tensor, num_items_in_batch=None) -> torch.Tensor:
+        targets = labels[:, 1:]
+        losses = cross_entropy(outputs.logits[:, :-1].float().transpose(1, 2), targets, reduction="none", ignore_index=-100)
+        weights = torch.where(torch.isin(targets, self._skeleton), self._weight, 1.0) * (targets != -100)
+        return ((losses * weights).sum(1) / weights.sum(1)).mean()
+
+
+def _turns(row: dict) -> list[dict]:
+    question = [{"type": "image"} for _ in row["images"]] + [{"type": "text", "text": row["prompt"]}]
+    return [{"role": "user", "content": question}, {"role": "assistant", "content": row["answer"]}]
+
+
+def judge_processor(image_size: int):
+    """The tiny processor with a tokenizer learned on scenes' texts, the protocols' sentences and the labels."""
+    protocols = [load_protocol(name) for name in TASKS]
+    phrases, pieces = set(), set()
+    for protocol in protocols:
+        for text in (protocol.prompt, *protocol.variants.values()):
+            phrases |= {line for line in _lines(protocol, text) if len(line) > 14}
+        for position, (name, values) in enumerate(protocol.labels().items()):
+            pieces |= {("{" if position == 0 else ", ") + json.dumps(name) + ": "}
+            pieces |= {json.dumps(value) for value in values if isinstance(value, str) or value > 9}
+    sentences = [s for t in scene_triplets(24_000, seed=0) for s in (t.text, *map(t.description, Cell))]
+    asked = [example("bbq_v/two_people", i, "train").fields for i in range(2000)]
+    sentences += [text for fields in asked for text in fields.values()]
+    sentences += [", ".join(map(str, values)) for p in protocols for values in p.labels().values()] * 20
+    sentences += ["Description: Text: Context: Question: user\n assistant\n"] * 20
+    processor = tiny_processor(sentences, vocab_size=1280)
+    processor.tokenizer.add_tokens([AddedToken(text, normalized=False) for text in sorted(phrases | pieces)])
+    processor.tokenizer.model_max_length = 1024
+    processor.chat_template = CHAT_TEMPLATE
+    set_image_size(processor, image_size)
+    return processor
+
+
+def _lines(protocol: Protocol, text: str) -> list[str]:
+    """The lines of a prompt that are the same in every question, with their line ends and the labels in their first order."""
+    labels = {name: ", ".join(map(str, values)) for name, values in protocol.labels().items()}
+    filled = re.sub(r"\{\{ labels\.(\w+) \| join\(\", \"\) \}\}", lambda m: labels[m[1]], text.strip())
+    return [line for line in re.findall(r"[^\n]+\n*", filled) if "{{" not in line]
+
+
+def judge_model(start: str, processor, seed: int) -> Qwen3VLForConditionalGeneration:
+    """The body of a trained evaluator; tokens that both tokenizers have keep their embedding.
+
+    The evaluator gathers what it thinks of a pair at the end of its text. The keys of an answer start out as that end token,
+    so that a grade can be read there from the first step on.
+    """
+    register()
+    torch.manual_seed(seed)
+    config = tiny_config(processor)
+    config.text_config.max_position_embeddings = 2048
+    model = Qwen3VLForConditionalGeneration(config)
+    old, tokenizer = AutoModelForSequenceClassification.from_pretrained(start, dtype="float32"), AutoTokenizer.from_pretrained(start)
+    state = old.model.state_dict()
+    embeddings = state.pop("language_model.embed_tokens.weight")
+    missing, unexpected = model.model.load_state_dict(state, strict=False)
+    if unexpected or missing != ["language_model.embed_tokens.weight"]:
+        raise ProtoscoreError(f"{start} is not of the embedded size; give a protoscore-tiny as --start")
+    vocabulary = tokenizer.get_vocab()
+    with torch.no_grad():
+        for token, index in processor.tokenizer.get_vocab().items():
+            known = "<|im_end|>" if token.startswith(("{", ', "')) else token
+            if known in vocabulary:
+                model.model.language_model.embed_tokens.weight[index] = embeddings[vocabulary[known]]
+    model.generation_config.eos_token_id = processor.tokenizer.eos_token_id
+    model.generation_config.pad_token_id = processor.tokenizer.pad_token_id
+    return model
+
+
+def main(arguments: list[str]) -> None:
+    parser = TrlParser((JudgeArguments, TrainingArguments))
+    args, config = parser.parse_args_and_config(args=recipe_to_config(arguments))
+    config.remove_unused_columns = False
+    processor = judge_processor(args.image_size)
+    model = judge_model(args.start, processor, config.seed)
+    data = questions(args, config.per_device_train_batch_size)
+    trainer = Trainer(
+        model=model, args=config, train_dataset=data, data_collator=AnswerCollator(processor),
+        compute_loss_func=DecisionLoss(processor),
+    )  # fmt: skip
+    trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
+    trainer.save_model(config.output_dir)
+    processor.save_pretrained(config.output_dir)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except ProtoscoreError as error:
+        print(f"train_scene_judge: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
