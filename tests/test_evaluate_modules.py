@@ -93,7 +93,7 @@ def test_combine():
     result = both.compute()
     assert result["gmf1"] == 0.5 and result["coverage"] == 1 and result["selective_accuracy_accuracy"] == 0.5
     prefixed = evaluate.combine([load(ROOT / "evaluate_modules" / "gmf1")], force_prefix=True)
-    assert prefixed.compute(predictions=["a"], references=["a"], groups=["x"])["gmf1_gmf1"] == 1
+    assert prefixed.compute(predictions=["a"], references=["a"], groups=["x"])["group_macro_f1_gmf1"] == 1
 
 
 def score_table() -> dict[str, list]:
