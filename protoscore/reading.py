@@ -57,7 +57,7 @@ def reading(q: FiveQuantities) -> Reading:
         return Reading(
             "seems to read the text", "neutral",
             f"It is right {q.incongruent.value:.3f} of the time on the paper's pairs, {q.congruent.value:.3f} the other way "
-            f"round, {q.sensitivity.value:.3f} on one subject, but {q.incongruent.n:,} pairs are too few to promise {GOOD} of each.",
+            f"round, {q.sensitivity.value:.3f} on one subject, but {q.incongruent.n:,} pairs are too few to promise {GOOD}.",
         )  # fmt: skip
     return Reading(
         "reads in part", "neutral",
