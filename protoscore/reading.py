@@ -53,6 +53,12 @@ def reading(q: FiveQuantities) -> Reading:
             f"With the same subject in both pictures it finds the right one {q.sensitivity.value:.3f} of the time, "
             f"which cannot be told from guessing (0.5).",
         )  # fmt: skip
+    if min(q.incongruent.value, q.congruent.value, q.sensitivity.value) >= GOOD:
+        return Reading(
+            "seems to read the text", "neutral",
+            f"It is right {q.incongruent.value:.3f} of the time on the paper's pairs, {q.congruent.value:.3f} the other way "
+            f"round, {q.sensitivity.value:.3f} on one subject, but {q.incongruent.n:,} pairs are too few to promise {GOOD}.",
+        )  # fmt: skip
     return Reading(
         "reads in part", "neutral",
         f"It tells right from wrong {q.sensitivity.value:.3f} of the time on one subject, and no clear preference for "

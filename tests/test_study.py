@@ -167,6 +167,13 @@ def test_two_pictures_a_text_are_reported_as_what_they_are(run, tmp_path):
     assert body(tmp_path)["scorers"]["reads"]["all"]["congruent"]["value"] is None
 
 
+def test_few_pairs_are_not_called_understanding():
+    scores = np.tile([2.0, 1.0, 2.0, 1.0], (20, 1)).T
+    few, many = (five_quantities(*np.tile(scores, n), clusters=np.arange(20 * n), resamples=100) for n in (1, 10))
+    assert reading(few).verdict == "seems to read the text" and "20 pairs are too few" in reading(few).text
+    assert reading(many).verdict == "reads the text"
+
+
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
