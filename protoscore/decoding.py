@@ -29,6 +29,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 from PIL import Image, ImageOps
@@ -39,7 +40,7 @@ from protoscore.schema import Status
 MAX_PIXELS = 50_000_000
 AHEAD_PIXELS = 200_000_000  # decoded and not yet scored: 600 MB at most, plus one picture
 SMALL = 64 * 64  # pixels that are decoded faster than a thread is woken
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF", "MPO")
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 
 T = TypeVar("T")
 
@@ -70,9 +71,15 @@ def open_image(data: bytes) -> Image.Image:
         raise ImageError(f"not a readable picture ({type(error).__name__})") from error
 
 
+@cache
+def _formats() -> tuple[str, ...]:
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)  # older Pillows know no AVIF
+
+
 def _header(data: bytes) -> Image.Image:
     try:
-        image = Image.open(io.BytesIO(data), formats=FORMATS)
+        image = Image.open(io.BytesIO(data), formats=_formats())
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:  # Pillow's own, larger limits
         raise RefusedImage(f"the picture has more than {MAX_PIXELS // 10**6} million px; it was not decoded") from error
     if image.width * image.height > MAX_PIXELS:

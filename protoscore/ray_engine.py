@@ -40,6 +40,7 @@ class RayEngine:
         except ImportError as error:
             raise MissingExtra("ray", "distributed") from error
         self._spec_of = spec_of
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
         if not ray.is_initialized():
             ray.init(log_to_driver=False, logging_level=logging.ERROR)  # RAY_ADDRESS names a running cluster
         resources = ray.cluster_resources()

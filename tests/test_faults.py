@@ -132,6 +132,7 @@ def animated() -> bytes:
         (lambda: saved(noise(1).convert("F"), "TIFF"), Status.INVALID, "no value is white"),
         (lambda: saved(noise(1).convert("I"), "TIFF"), Status.INVALID, "no value is white"),
         (lambda: b"", Status.INVALID, "not a readable picture"),
+        (lambda: b"plain text", Status.INVALID, "not a readable picture (UnidentifiedImageError)"),
         (lambda: saved(noise(1), "PNG")[:-40], Status.INVALID, "not a readable picture"),
         (lambda: saved(noise(1), "JPEG")[:400], Status.INVALID, "not a readable picture"),
         (lambda: b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>", Status.INVALID, "not a readable picture"),
