@@ -57,7 +57,7 @@ def alignment(rng: _Seeded, split: str) -> Example:
 
 
 def rubric(rng: _Seeded, split: str) -> Example:
-    """The neutral text, as in the paper. 4: as stated; 2: an attribute or a thing is wrong; 1: both. 3 (unclear) is not drawn."""
+    """The neutral text, as in the paper. 4: as stated; 2: an attribute or a thing is wrong; 1: both; 3 is not drawn."""
     return _graded(rng, split, {(): 4, ("knob",): 2, ("extra",): 2, ("knob", "extra"): 1}, neutral=True)
 
 
