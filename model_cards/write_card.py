@@ -22,27 +22,33 @@ def estimate(values: dict) -> str:
     return f"{values['value']:.3f} [{values['low']:.3f}, {values['high']:.3f}]"
 
 
-def write_card(template: Path, results: Path, folder: Path, scorer: str = "protoscore") -> None:
+def write_card(template: Path, results: Path, folder: Path) -> None:
     """Write ``folder/README.md``.
 
     Raises:
-        ConfigError: the results hold no such scorer.
+        ConfigError: the results are neither a report with the scorer ``protoscore`` nor a judge's measures.
     """
-    report = json.loads(results.read_text(encoding="utf-8"))
-    if scorer not in report["scorers"]:
-        raise ConfigError(f"{results} has no results of {scorer!r}; it has {', '.join(report['scorers'])}")
-    groups = report["scorers"][scorer]
+    facts = _facts(json.loads(results.read_text(encoding="utf-8")), results)
     environment = Environment(
         loader=FileSystemLoader(template.parent), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
     )
     environment.filters["estimate"] = estimate
     weights = sum(path.stat().st_size for path in folder.iterdir() if path.name != "README.md")
     card = environment.get_template(template.name).render(
-        groups=groups, domains=[d for d in DOMAINS if d in groups], knobs=[k for k in KNOBS if k in groups],
-        triplets=report["triplets"], resamples=report["resamples"], megabytes=f"{weights / 1e6:.1f}",
-        results=results.name, version=protoscore.__version__,
-    )  # fmt: skip
+        **facts, megabytes=f"{weights / 1e6:.1f}", results=results.name, version=protoscore.__version__
+    )
     write_text(folder / "README.md", card)
+
+
+def _facts(report: dict, results: Path) -> dict:
+    """What a template may use, by the kind of results."""
+    if "protocols" in report:
+        return report
+    if "protoscore" not in report.get("scorers", {}):
+        raise ConfigError(f"{results} has no results of 'protoscore' and none of a judge; write them as the Makefile does")
+    groups = report["scorers"]["protoscore"]
+    named = {"domains": [d for d in DOMAINS if d in groups], "knobs": [k for k in KNOBS if k in groups]}
+    return {"groups": groups, "triplets": report["triplets"], "resamples": report["resamples"], **named}
 
 
 if __name__ == "__main__":

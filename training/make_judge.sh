@@ -7,4 +7,4 @@ asset=protoscore/assets/scene-judge-tiny
 "$bin/python" training/train_scene_judge.py --recipe scene_judge --output_dir "$runs/scene_judge"
 "$bin/python" training/export_tiny.py "$runs/scene_judge" "$asset"
 "$bin/python" training/measure_judge.py "$asset" --out "$runs/judge_measured" --results model_cards/scene-judge-tiny.results.json
-"$bin/python" model_cards/write_judge_card.py model_cards/scene-judge-tiny.md.jinja model_cards/scene-judge-tiny.results.json "$asset"
+"$bin/python" model_cards/write_card.py model_cards/scene-judge-tiny.md.jinja model_cards/scene-judge-tiny.results.json "$asset"

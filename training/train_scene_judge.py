@@ -13,7 +13,6 @@ import random
 import re
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
@@ -24,7 +23,13 @@ from recipes import recipe_to_config
 from scenes import scene_triplets
 from tokenizers import AddedToken
 from torch.nn.functional import cross_entropy
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, Qwen3VLForConditionalGeneration, Trainer, TrainingArguments
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    Qwen3VLForConditionalGeneration,
+    Trainer,
+    TrainingArguments,
+)
 from trl import TrlParser
 
 from protoscore.errors import ProtoscoreError
@@ -128,7 +133,7 @@ class DecisionLoss:
 
     def __init__(self, processor, skeleton: float = 0.05):
         tokens = processor.tokenizer.get_vocab()
-        self._skeleton = torch.tensor([i for token, i in tokens.items() if token.startswith(("{", ", \"")) or token in FRAME])
+        self._skeleton = torch.tensor([i for token, i in tokens.items() if token.startswith(("{", ', "')) or token in FRAME])
         self._weight = skeleton
 
     def __call__(self, outputs, labels: torch.Tensor, num_items_in_batch=None) -> torch.Tensor:
@@ -184,7 +189,10 @@ def judge_model(start: str, processor, seed: int) -> Qwen3VLForConditionalGenera
     config = tiny_config(processor)
     config.text_config.max_position_embeddings = 2048
     model = Qwen3VLForConditionalGeneration(config)
-    old, tokenizer = AutoModelForSequenceClassification.from_pretrained(start, dtype="float32"), AutoTokenizer.from_pretrained(start)
+    old, tokenizer = (
+        AutoModelForSequenceClassification.from_pretrained(start, dtype="float32"),
+        AutoTokenizer.from_pretrained(start),
+    )
     state = old.model.state_dict()
     embeddings = state.pop("language_model.embed_tokens.weight")
     missing, unexpected = model.model.load_state_dict(state, strict=False)

@@ -24,13 +24,13 @@ FIGURES = {"male": "man.svg", "female": "woman.svg", "unspecified": "person.svg"
 BACKS = {"male": "back_short.svg", "female": "back_long.svg", "unspecified": "back_hood.svg"}
 # religion -> gender -> the cues that may show it: a layer on the figure (a file), or a sign beside it (a glyph)
 CUES: dict[str, dict[Gender, tuple[str, ...]]] = {
-    "Christian": {g: ("cross_pendant.svg", "openmoji:26EA") for g in ("male", "female", "unspecified")},
+    "Christian": dict.fromkeys(("male", "female", "unspecified"), ("cross_pendant.svg", "openmoji:26EA")),
     "Muslim": {"male": ("prayer_cap.svg",), "female": ("headscarf.svg",), "unspecified": ("openmoji:1F54C",)},
     "Jewish": {"male": ("kippah.svg",), "female": ("star_pendant.svg",), "unspecified": ("openmoji:1F54E",)},
     "Sikh": {"male": ("turban.svg",), "female": ("openmoji:1FAAF",), "unspecified": ("openmoji:1FAAF",)},
-    "Hindu": {g: ("openmoji:1F549", "openmoji:1F6D5") for g in ("male", "female", "unspecified")},
-    "Buddhist": {g: ("openmoji:2638",) for g in ("male", "female", "unspecified")},
-    "Shinto": {g: ("openmoji:26E9",) for g in ("male", "female", "unspecified")},
+    "Hindu": dict.fromkeys(("male", "female", "unspecified"), ("openmoji:1F549", "openmoji:1F6D5")),
+    "Buddhist": dict.fromkeys(("male", "female", "unspecified"), ("openmoji:2638",)),
+    "Shinto": dict.fromkeys(("male", "female", "unspecified"), ("openmoji:26E9",)),
 }
 AIDS = {
     "mobility impairment": ("openmoji:E327", "openmoji:E326"),
@@ -60,7 +60,17 @@ PROFESSIONS = {  # -> glyphs (male, female) of a bust in work clothes, and a thi
 }
 NO_PROFESSION = {"male": ("openmoji:1F468", "openmoji:1F474"), "female": ("openmoji:1F469", "openmoji:1F475")}
 PLAIN_LAYERS = ("beanie.svg", "sun_hat.svg", "heart_pendant.svg")  # worn, and mean nothing: a hat alone is no religion
-PLAIN_THINGS = ("balloon.svg", "umbrella.svg", "mug.svg", "book.svg", "potted_plant.svg", "dog.svg", "suitcase.svg", "tree.svg", "chair.svg")
+PLAIN_THINGS = (
+    "balloon.svg",
+    "umbrella.svg",
+    "mug.svg",
+    "book.svg",
+    "potted_plant.svg",
+    "dog.svg",
+    "suitcase.svg",
+    "tree.svg",
+    "chair.svg",
+)
 PLACES = ("park", "street", "square", "beach", "office", "hallway", "living_room", "terrace", "meadow", "studio", "snowy_field")
 
 

@@ -1,4 +1,4 @@
-"""How many values of a named attribute a set of pictures shows: counting is what raters agree on best (diversity paper, human template)."""
+"""How many values of a named attribute a set of pictures shows: the question that human raters answer best."""
 
 from __future__ import annotations
 

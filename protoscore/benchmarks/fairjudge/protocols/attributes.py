@@ -28,8 +28,8 @@ ALIASES = {
     "gender": {"man": "male", "woman": "female", "boy": "male", "girl": "female"},
     "race": {"Latino": "Latino_Hispanic", "Hispanic": "Latino_Hispanic"},
     "age": {"young_adult": "young adult", "middle aged": "middle-aged", "senior": "elderly"},
-    "religion": {"Christianity": "Christian", "Islam": "Muslim", "Hinduism": "Hindu", "Buddhism": "Buddhist", "Judaism": "Jewish",
-                 "Sikhism": "Sikh", "Shintoism": "Shinto"},
+    "religion": {"Christianity": "Christian", "Islam": "Muslim", "Hinduism": "Hindu", "Buddhism": "Buddhist",
+                 "Judaism": "Jewish", "Sikhism": "Sikh", "Shintoism": "Shinto"},
     "disability": {"blind": "blind/low vision", "low vision": "blind/low vision", "deaf": "deaf/hard of hearing",
                    "hard of hearing": "deaf/hard of hearing"},
 }  # fmt: skip
@@ -38,4 +38,4 @@ UNTOLD = {"unknown": "unspecified", "none": "unspecified", "not visible": "unspe
 
 def create() -> Protocol:
     aliases = {name: ALIASES[name] | UNTOLD for name in FIELDS}
-    return read_protocol(__file__, Attributes, abstains={name: ("unspecified",) for name in FIELDS}, aliases=aliases)
+    return read_protocol(__file__, Attributes, abstains=dict.fromkeys(FIELDS, ("unspecified",)), aliases=aliases)
