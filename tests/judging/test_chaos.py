@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -156,8 +157,6 @@ def test_ctrl_c_waits_for_the_calls_in_flight(server, tmp_path):
     os.kill(process.pid, signal.SIGINT)
     process.wait(timeout=30)
     billed = sum(counts(server)["billed"].values())
-    import sqlite3
-
     kept, open_ = (
         sqlite3.connect(tmp_path / "replies.sqlite").execute(query).fetchone()[0]
         for query in ("SELECT COUNT(*) FROM replies", "SELECT COUNT(*) FROM attempts WHERE outcome IS NULL")
