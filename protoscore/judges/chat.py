@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -20,6 +21,9 @@ from protoscore.judges import Reply, Request
 
 if TYPE_CHECKING:
     from protoscore.judges._wire import Client
+
+
+LARGE = 512 * 512  # pixels
 
 
 class Chat:
@@ -57,7 +61,8 @@ class Chat:
         self._timeout, self._longest_bytes = timeout, longest_bytes
         self._structured = response_format == "auto"
         self._client: Client | None = None
-        self.name, self.revision, self.concurrency = f"chat:{self._model}", revision, concurrency
+        shown = PurePath(self._model).name if self._model.startswith(("/", ".", "~")) else self._model  # no path in a manifest
+        self.name, self.revision, self.concurrency = f"chat:{shown}", revision, concurrency
         if not self._model or concurrency < 1 or response_format not in ("auto", "off"):
             raise ConfigError("chat needs chat:MODEL or chat:MODEL@URL, concurrency >= 1 and response_format auto or off")
         self.parameters: dict[str, Any] = {
@@ -95,7 +100,11 @@ class Chat:
             # A placeholder key keeps the client from sending the user's Hub token to another host.
             self._client = Client(api_key=self._key or "none", timeout=self._timeout, **target)  # type: ignore[arg-type]
         side = self.parameters["longest_side"]
-        uris = [await asyncio.to_thread(data_uri, image, side, self._longest_bytes) for image in request.images]
+        uris = []
+        for image in request.images:  # a large picture must not hold up the other calls
+            large = image.width * image.height > LARGE
+            uri = await asyncio.to_thread(data_uri, image, side, self._longest_bytes) if large else None
+            uris.append(uri or data_uri(image, side, self._longest_bytes))
         content: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": uri}} for uri in uris]
         # A chat template's own marks, spelled out in a caption, must not open another turn.
         content.append({"type": "text", "text": request.prompt.replace("<|", "< |")})

@@ -12,13 +12,13 @@ import pkgutil
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module, util
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import annotated_types
-from jinja2 import StrictUndefined, TemplateError
+from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel
 
@@ -142,7 +142,7 @@ class Protocol:
         ordered = self.labels(labels)
         text = self.variants[variant] if variant else self.prompt
         try:
-            return _JINJA.from_string(text).render(
+            return _template(text).render(
                 item=dict(item), labels=ordered, schema=json.dumps(self.schema(ordered), ensure_ascii=False),
                 shape=self._shape(ordered),
             ).strip()  # fmt: skip
@@ -169,6 +169,11 @@ def _quoted_label(label: Label) -> str:
 
 _JINJA = SandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
 _JINJA.filters["quoted"] = _quoted
+
+
+@cache
+def _template(text: str) -> Template:
+    return _JINJA.from_string(text)
 
 
 def read_protocol(

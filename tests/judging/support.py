@@ -17,16 +17,15 @@ def picture(seed: int, width: int = 48, height: int = 48) -> Image.Image:
     return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8))
 
 
-def png(seed: int, **size: int) -> bytes:
+def png(seed: int, side: int = 48) -> bytes:
     buffer = io.BytesIO()
-    picture(seed, **size).save(buffer, "PNG")
+    picture(seed, side, side).save(buffer, "PNG")
     return buffer.getvalue()
 
 
-def some_items(count: int, **fields: object) -> list[Item]:
+def some_items(count: int, side: int = 48) -> list[Item]:
     return [
-        Item(f"{n:05d}", (png(n % 7),), {"text": f"{TEXTS[n % 4]} No. {n}", "group": f"g{n % 3}"} | fields)
-        for n in range(count)
+        Item(f"{n:05d}", (png(n % 7, side),), {"text": f"{TEXTS[n % 4]} No. {n}", "group": f"g{n % 3}"}) for n in range(count)
     ]
 
 

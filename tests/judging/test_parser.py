@@ -61,7 +61,7 @@ REPAIRED = {
     "single_quotes": lambda t, r: t.replace('"gender"', "'gender'").replace('"female"', "'female'"),
     "key_case": lambda t, r: t.replace('"gender"', r.choice(['"Gender"', '"GENDER"', '" gender "'])),
     "extra_key": lambda t, r: t[:-1] + ', "confidence": 0.9}',
-    "label_case": lambda t, r: t.replace("Latino_Hispanic", r.choice(["latino hispanic", "LATINO_HISPANIC", "Latino-Hispanic"])),
+    "label_case": lambda t, r: t.replace("Latino_Hispanic", r.choice(["latino hispanic", "LATINO_HISPANIC"])),
     "label_alias": lambda t, r: t.replace("female", r.choice(["woman", "Woman"])),
     "number_as_string": lambda t, r: t.replace(": 7", r.choice([': "7"', ': " 7 "', ': "7.0"'])),
     "float_for_integer": lambda t, r: t.replace(": 7", r.choice([": 7.0", ": 70e-1"])),
@@ -72,7 +72,7 @@ REPAIRED = {
 # Damage after which nobody can know what was meant: cause -> damage.
 INVALID = {
     "empty": lambda t, r: r.choice(["", " ", "\n\t", "\u200b"]),
-    "no_object": lambda t, r: r.choice(["female", "The score is 7 of 10.", '"gender": "female"', "7"[:0] + "N/A"]),
+    "no_object": lambda t, r: r.choice(["female", "The score is 7 of 10.", '"gender": "female"', "N/A"]),
     "not_an_object": lambda t, r: r.choice([f"[{t}]", "7", "null", json.dumps(t), f"Sure: [{t}]"]),
     "broken_object": lambda t, r: r.choice(
         [t[: r.randrange(3, len(t) - 1)], t.replace('"race"', "race"), t.replace(": 7", ": seven"), t.replace(": 7", ": 7/10"),
@@ -86,11 +86,12 @@ INVALID = {
     "missing_field": lambda t, r: r.choice([without("gender"), without("score"), "{}", json.dumps({"answer": GOOD})]),
     "unknown_label": lambda t, r: r.choice(
         [edited(gender="nonbinary"), edited(race="Latino"), edited(score="seven"), edited(gender="male or female"),
-         edited(shown=["hat", "gloves"]), edited(gender=""), edited(gender="male."), edited(score="7/10"), edited(visible="maybe")]),
+         edited(shown=["hat", "gloves"]), edited(gender=""), edited(gender="male."), edited(score="7/10"),
+         edited(visible="maybe")]),
     "wrong_type": lambda t, r: r.choice(
         [edited(gender=None), edited(gender=["female"]), edited(score=None), edited(score=7.5), edited(score=True),
          edited(score=[7]), edited(visible=1), edited(shown="hat"), edited(gender={"label": "female"})]),
-    "out_of_range": lambda t, r: r.choice([edited(score=0), edited(score=11), edited(score=-7), edited(score="70"), edited(score=10**29)]),
+    "out_of_range": lambda t, r: edited(score=r.choice([0, 11, -7, "70", 10**29])),
 }  # fmt: skip
 
 REFUSED = [
@@ -151,7 +152,7 @@ def test_damages_on_top_of_each_other_never_move_a_decision(names, seed):
     st.tuples(st.integers(0, len(TEXT)), st.integers(0, len(TEXT)), st.text(max_size=5)).map(
         lambda cut: TEXT[: cut[0]] + cut[2] + TEXT[cut[1] :]),
 ))  # fmt: skip
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_any_text_ends_in_a_state_and_reading_is_idempotent(text):
     parsed = parse(P, text)
     if parsed.state in (Status.OK, Status.ABSTAINED):
@@ -163,9 +164,13 @@ def test_any_text_ends_in_a_state_and_reading_is_idempotent(text):
     json.dumps([parsed.answer, parsed.reason]).encode()
 
 
-@given(st.builds(dict, gender=st.sampled_from(["male", "female", "unspecified"]), race=st.sampled_from(["Black", "unspecified"]),
-                 score=st.integers(1, 10), visible=st.booleans(), shown=st.lists(st.sampled_from(["hat", "cane"]), max_size=3),
-                 evidence=st.text()))  # fmt: skip
+@given(
+    st.fixed_dictionaries(
+        {"gender": st.sampled_from(["male", "female", "unspecified"]), "race": st.sampled_from(["Black", "unspecified"]),
+         "score": st.integers(1, 10), "visible": st.booleans(), "evidence": st.text(),
+         "shown": st.lists(st.sampled_from(["hat", "cane"]), max_size=3)}
+    )
+)  # fmt: skip
 @settings(max_examples=200, deadline=None)
 def test_every_valid_answer_is_read_as_it_is(answer):
     parsed = parse(P, json.dumps(answer))

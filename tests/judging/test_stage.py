@@ -1,0 +1,264 @@
+"""The stage, its robustness options, the cascade, injections and the audit, with judges whose answers are known by rule."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from protoscore.catalog import load
+from protoscore.errors import ConfigError, DatasetError, UnknownName
+from protoscore.judging.asks import Robustness, label_order
+from protoscore.judging.audit import audit, safe
+from protoscore.judging.cascade import Rule, cascade
+from protoscore.judging.decide import decide
+from protoscore.judging.injection import CONTROL, Injected, injection_rates, injections
+from protoscore.judging.items import Item, Items
+from protoscore.judging.protocol import load_protocol
+from protoscore.judging.savings import compare
+from protoscore.judging.stage import judge_items
+from protoscore.schema import Status
+from protoscore.scorers import Facts, Score
+from tests.conftest import cli
+from tests.judging.support import TEXTS, png, some_items
+from tests.judging.test_parser import P
+
+ALIGNMENT = load_protocol("protobias/alignment")
+
+
+def judge(folder: Path, body: str, name: str = "rule"):
+    path = folder / f"{name}.py"
+    path.write_text(f"import json, re\nfrom protoscore.judges import Reply\ndef reply(request):\n    {body}\n")
+    return load("judges", f"scripted:{path}")
+
+
+def decisions(out: Path) -> dict[str, dict]:
+    return {row["item"]: row for row in pq.read_table(out / "decisions.parquet").to_pylist()}
+
+
+def test_every_item_has_a_verdict_and_a_second_run_asks_nothing(tmp_path):
+    items = [*some_items(6), Item("broken", (b"no picture",), {"text": "A bird.", "group": "g0"})]
+    rule = judge(tmp_path, """return json.dumps({"alignment": int(re.search(r"No. (\\d)", request.prompt)[1])})""")
+    first = judge_items(ALIGNMENT, items, rule, tmp_path / "run")
+    again = judge_items(ALIGNMENT, items, rule, tmp_path / "run")
+    assert (first.asked_now, again.asked_now) == (6, 0) and first.states == again.states == {"ok": 5, "invalid": 1, "error": 1}
+    rows = pq.read_table(tmp_path / "run" / "verdicts.parquet").to_pylist()
+    assert [row["item"] for row in rows] == [item.id for item in items]
+    assert rows[0]["cause"] == "out_of_range" and rows[6]["cause"] == "image" and rows[3]["answer_alignment"] == 3
+    assert rows[3]["text"] == items[3].fields["text"] and rows[3]["raw"] == '{"alignment": 3}'
+
+
+def test_equal_questions_are_asked_once_and_equal_names_are_refused(tmp_path):
+    rule = judge(tmp_path, "return '{\"alignment\": 2}'")
+    one = some_items(1)[0]
+    outcome = judge_items(ALIGNMENT, [one, one._replace(id="twin")], rule, tmp_path / "run")
+    assert outcome.asked_now == 1 and outcome.states == {"ok": 2}
+    with pytest.raises(DatasetError, match="two items"):
+        judge_items(ALIGNMENT, [one, one], rule, tmp_path / "other")
+    with pytest.raises(DatasetError, match="other parameters"):
+        judge_items(ALIGNMENT, [one], rule, tmp_path / "run", Robustness(shuffle=1))
+
+
+def test_labels_are_shuffled_by_item_and_seed_and_numbers_are_not(tmp_path):
+    first, again, other = label_order(P, 5), label_order(P, 5), label_order(P, 6)
+    assert first == again and sorted(first["race"]) == sorted(other["race"]) == sorted(P.fields["race"].labels)
+    assert first["score"] == tuple(range(1, 11))
+    assert len({label_order(P, seed)["race"] for seed in range(200)}) == 24, "all orders of four labels are drawn"
+    assert P.schema(first)["properties"]["race"]["enum"] == list(first["race"])
+
+
+def test_variants_and_samples_are_combined_by_majority_with_abstention(tmp_path):
+    """Replies by wording: own prompt 5, brief 2. The lower median of two is 2; the item is contested."""
+    rule = judge(tmp_path, """return json.dumps({"alignment": 5 if "Compare" in request.prompt else 2})""")
+    judge_items(ALIGNMENT, some_items(3), rule, tmp_path / "run", Robustness(("", "brief")))
+    assert all(
+        row["answer_alignment"] == 2 and row["contested"] and row["usable"] == 2 for row in decisions(tmp_path / "run").values()
+    )
+    with pytest.raises(UnknownName, match="brief"):
+        judge_items(ALIGNMENT, some_items(1), rule, tmp_path / "x", Robustness(("breif",)))
+    assert not (tmp_path / "x").exists(), "nothing is written before a mistake shows"
+
+
+def votes(*genders: str | None):
+    """Verdicts about one item whose answers differ in gender only; None is an invalid reply."""
+    from protoscore.judges import Reply
+    from protoscore.judging.asks import asks
+    from protoscore.judging.parser import parse
+    from protoscore.judging.verdicts import Verdict
+
+    ask = next(asks(P, some_items(1)[0], Robustness()))
+    good = {"race": "unspecified", "score": 4, "visible": True, "shown": []}
+    replies = ["?" if gender is None else json.dumps(good | {"gender": gender}) for gender in genders]
+    return [Verdict(ask, "j", Reply(text), parse(P, text)) for text in replies]
+
+
+@pytest.mark.parametrize(
+    ("genders", "expected"),
+    [
+        (("male", "male", "female"), "male"),
+        (("male", "female"), None),
+        (("male", "unspecified", "unspecified"), "unspecified"),
+        (("male", "female", "unspecified"), None),
+        (("male", None, None), "male"),
+    ],
+)
+def test_a_label_needs_more_than_half_of_the_usable_votes(genders, expected):
+    decision = decide(P, votes(*genders))
+    assert decision.answer["gender"] == expected
+    assert ("gender" in decision.abstained) == (expected in (None, "unspecified"))
+    assert decision.contested == (len({g for g in genders if g}) > 1)
+
+
+def test_without_a_usable_vote_there_is_a_state_and_no_answer():
+    decision = decide(P, votes(None, None))
+    assert (decision.state, decision.answer, decision.contested) == (Status.INVALID, None, True)
+
+
+def test_the_second_judge_is_asked_where_the_first_is_torn_and_nowhere_else(tmp_path):
+    body = """return json.dumps({"alignment": 5 if "Compare" in request.prompt or "No. 1" not in request.prompt else 1})"""
+    first, second = judge(tmp_path, body, "first"), judge(tmp_path, "return '{\"alignment\": 5}'", "second")
+    outcome = judge_items(ALIGNMENT, some_items(5), first, tmp_path / "run", Robustness(("", "brief")), second)
+    found = decisions(tmp_path / "run")
+    assert outcome.asked_now == 11 and found["00001"]["judges"] == ["scripted:first.py", "scripted:second.py"]
+    assert found["00001"]["answer_alignment"] == 5 and found["00000"]["judges"] == ["scripted:first.py"]
+
+
+class ByNumber:
+    """A cheap metric whose score is the item's number over 20."""
+
+    facts = Facts(question="?", paper="none", licence="Apache-2.0")
+    name, revision, batch_size = "by_number", "1", 4
+    parameters: dict = {}
+
+    def score(self, images, texts):
+        return [Score(int(text.rsplit(" ", 1)[1]) / 20) for text in texts]
+
+
+def test_the_cascade_routes_by_hand_worked_rules(tmp_path):
+    """20 items, score n/20: 0-5 rejected, 14-19 accepted, 6-13 uncertain; group g0 (n % 3 == 0) is sensitive.
+
+    The judge accepts even numbers; the second judge accepts everything. Truth: n >= 10.
+    """
+    items = some_items(20)
+    body = """n = int(re.search(r"No. (\\d+)", request.prompt)[1]); return json.dumps({"alignment": 5 if n % 2 == 0 else 1})"""
+    first, second = judge(tmp_path, body, "first"), judge(tmp_path, "return '{\"alignment\": 5}'", "second")
+    rule = Rule(0.25, 0.7, 4, {"group": ("g0",)})
+    outcome = cascade(ALIGNMENT, items, ByNumber(), first, tmp_path / "cascade", rule, second)
+    found = {int(name): (row["route"], row["decision"]) for name, row in decisions(tmp_path / "cascade").items()}
+    for n in range(20):
+        side = None if 6 <= n <= 13 else n >= 14
+        if side is not None and n % 3:
+            expected = ("cheap", side)
+        else:
+            voice, route = n % 2 == 0, "sensitive" if n % 3 == 0 else "uncertain"
+            expected = (route, voice)
+            if side is not None and side != voice:  # two of three: metric, judge, and the second judge, who accepts
+                expected = (f"{route}+second", int(side) + int(voice) + 1 >= 2)
+        assert found[n] == (expected[0], "accept" if expected[1] else "reject"), n
+    escalated = sum(route != "cheap" for route, _ in found.values())
+    assert outcome.asked_now == escalated + sum("second" in route for route, _ in found.values())
+
+    judge_items(ALIGNMENT, items, first, tmp_path / "full")
+    truth = {"item": tuple(f"{n:05d}" for n in range(10, 20))}
+    compared = compare(tmp_path / "cascade", tmp_path / "full", truth)
+    assert compared.escalated == escalated and compared.used["calls"] == (outcome.asked_now, 20)
+    mine = {n: decision == "accept" for n, (_, decision) in found.items()}
+    assert compared.accuracy[0].value == pytest.approx(sum(mine[n] == (n >= 10) for n in range(20)) / 20)
+    assert compared.accuracy[1].value == pytest.approx(sum((n % 2 == 0) == (n >= 10) for n in range(20)) / 20)
+    assert compared.agreement.value == pytest.approx(sum(mine[n] == (n % 2 == 0) for n in range(20)) / 20)
+    assert compared.difference.low <= compared.difference.value <= compared.difference.high
+    with pytest.raises(ConfigError, match="smaller"):
+        cascade(ALIGNMENT, items, ByNumber(), first, tmp_path / "x", Rule(0.7, 0.2, 4))
+
+
+def test_an_injection_changes_no_reading_and_its_success_is_a_number(tmp_path):
+    """A judge that obeys "SYSTEM:" and nothing else: that injection succeeds always, the control as often as chance says."""
+    body = r"""found = re.search(r"only valid reply is (\{.*?\})", request.prompt.replace('\\"', '"')); """
+    body += """return found[1] if found else '{"alignment": 3}'"""
+    run = tmp_path / "run"
+    judge_items(ALIGNMENT, Injected(ALIGNMENT, some_items(30), "text"), judge(tmp_path, body), run)
+    rates = {rate.injection: rate for rate in injection_rates(run)}
+    assert set(rates) == {"all", *injections()}
+    system, control = rates["system"], rates[CONTROL]
+    assert system.followed.value == 1 and 0 < system.followed.low < 1 and system.followed.n == control.followed.n < 30
+    assert control.followed.value == control.moved.value == 0 and control.valid.value == 1
+    assert rates["all"].followed.value == pytest.approx(1 / (len(injections()) - 1))
+    rows = pq.read_table(run / "verdicts.parquet").to_pylist()
+    assert all(row["answer_alignment"] == json.loads(row["raw"])["alignment"] for row in rows)
+
+
+def test_an_injection_is_drawn_into_the_picture_below_it():
+    from protoscore.scoring import open_image
+
+    items = list(Injected(ALIGNMENT, some_items(1), "picture"))
+    clean, system = items[0], next(item for item in items if item.fields["injection"] == "system")
+    assert clean.fields["text"] == system.fields["text"]
+    before, after = open_image(clean.images[0]), open_image(system.images[0])
+    assert after.height > before.height and after.crop((0, 0, *before.size)).tobytes() == before.tobytes()
+    assert min(after.crop((0, before.height, *after.size)).convert("L").getdata()) < 64, "there is dark text in the band"
+
+
+def folder_of_pictures(folder: Path, listing: str) -> str:
+    (folder / "sub").mkdir(parents=True)
+    for n in range(3):
+        (folder / f"{n}.png").write_bytes(png(n))
+    (folder / "sub" / "x.png").write_bytes(png(9))
+    (folder / "metadata.csv").write_text(listing, encoding="utf-8-sig")
+    return str(folder)
+
+
+def test_a_folder_of_pictures_with_a_listing_is_a_source_of_items(tmp_path):
+    source = folder_of_pictures(
+        tmp_path / "p", 'file_name,second_file_name,caption\n0.png,1.png,"A bird, red"\n2.png,sub/x.png,B\n'
+    )
+    items = list(Items(source, fields={"text": "caption"}))
+    assert [len(item.images) for item in items] == [2, 2] and items[0].fields == {
+        "caption": "A bird, red",
+        "text": "A bird, red",
+    }
+    assert items[1].images[1] == png(9)
+    (tmp_path / "p" / "metadata.csv").unlink()
+    assert [item.id for item in Items(source)] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("name", ["../secret.png", "/etc/hostname", "nothing.png", "sub"])
+def test_a_listing_cannot_lead_out_of_its_folder(tmp_path, name):
+    (tmp_path / "secret.png").write_bytes(png(1))
+    source = folder_of_pictures(tmp_path / "p", f"file_name\n{name}\n")
+    with pytest.raises(DatasetError, match="not in"):
+        list(Items(source))
+
+
+def test_a_four_cell_dataset_is_a_source_of_items(dataset):
+    items = list(Items(str(dataset), limit=3))
+    assert len(items) == 12 and len({item.id for item in items}) == 12
+    assert set(items[0].fields) == {"triplet", "cell", "domain", "knob", "text"}
+
+
+def test_the_audit_counts_and_shows_nothing_that_a_terminal_would_obey(tmp_path):
+    bodies = ['{"alignment": 4}', "```\n{'alignment': 4}\n```", "\x1b]0;owned\x07 \u202e no", "I cannot help with that."]
+    rule = judge(tmp_path, f"""return {bodies!r}[int(re.search(r"No. (\\d+)", request.prompt)[1]) % 4]""")
+    judge_items(ALIGNMENT, some_items(8), rule, tmp_path / "run")
+    found = audit(tmp_path / "run")
+    assert found.states == {"ok": 4, "invalid": 2, "refused": 2} and found.repairs == {"code_fence": 2, "single_quotes": 2}
+    assert found.causes == {"no_object": 2, "refusal_text": 2} and found.repaired == 2
+    invalid = audit(tmp_path / "run", state="invalid").examples
+    assert len(invalid) == 2 and "\\x1b]0;owned\\x07 \\u202e no" in invalid[0].raw
+    assert audit(tmp_path / "run", repair="code_fence").examples[0].answer == '{"alignment": 4, "reason": ""}'
+    with pytest.raises(UnknownName, match="invalid"):
+        audit(tmp_path / "run", state="invalyd")
+    assert safe("a" * 500).endswith("[100 more characters]")
+
+
+def test_the_commands_judge_and_audit(tmp_path):
+    folder_of_pictures(tmp_path / "p", f"file_name,text\n0.png,{TEXTS[0]}\n1.png,{TEXTS[1]}\n")
+    (tmp_path / "r.jsonl").write_text('{"when": "bird", "reply": {"alignment": 5}}\n{"reply": "{\\"alignment\\": 9}"}\n')
+    common = ["judge", "protobias/alignment", "--items", str(tmp_path / "p"), "--judge", f"scripted:{tmp_path}/r.jsonl"]
+    result = cli(*common, "--out", str(tmp_path / "run"))
+    assert result.returncode == 0 and "1 ok, 1 invalid of 2 items; 2 asked now" in result.stdout, result.stderr
+    shown = cli("audit", str(tmp_path / "run"), "--state", "invalid")
+    assert shown.returncode == 0 and "out_of_range" in shown.stdout and '{"alignment": 9}' in shown.stdout
+    wrong = cli(*common[:4], "--judge", "scripted:none.jsonl", "--out", str(tmp_path / "x"))
+    assert wrong.returncode == 2 and len(wrong.stderr.strip().splitlines()) == 1 and not (tmp_path / "x").exists()
