@@ -44,7 +44,7 @@ class ImageRewardScorer(Separable):
             from protoscore.modeling import image_reward
             from protoscore.modeling.checkpoint import fetch, pick_device, pick_dtype
             from protoscore.modeling.records import tokenizer_digest
-        checkpoint = fetch(source or HUB_ID, revision, files=("ImageReward.pt",))
+        checkpoint = fetch(source or HUB_ID, revision, files=("ImageReward.pt", "med_config.json"))
         self._tokenizer = _tokenizer(tokenizer, checkpoint.path)
         model = image_reward.load(checkpoint.path / "ImageReward.pt", checkpoint.path / "med_config.json")
         self._model = model.to(pick_device(device), pick_dtype(dtype))
