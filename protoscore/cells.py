@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ class CellRows:
         DatasetError: the folder is no such dataset.
     """
 
-    columns = ("id", "triplet", "cell", "domain", "knob")
+    columns: Sequence[str] = ("id", "triplet", "cell", "domain", "knob")
 
     def __init__(self, source: str, split: str = "test", limit: int | None = None):
         self.source, self._split, self._limit = source, split, limit

@@ -23,7 +23,8 @@ app = typer.Typer(
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; the same command goes on where it stopped.")]
 ScorerNames = Annotated[
-    list[str], typer.Option("--scorer", "-s", help="Name of a scorer, or NAME:FOLDER_OR_HUB_ID. Repeat for several.")
+    list[str],
+    typer.Option("--scorer", "-s", help="A scorer: NAME, NAME:FOLDER_OR_HUB_ID, or your own FILE.py. Repeat for several."),
 ]
 
 
@@ -97,14 +98,23 @@ def score(
     scorer: ScorerNames,
     split: Annotated[str, typer.Option(help="Split to score.")] = "test",
     limit: Annotated[int | None, typer.Option(min=1, help="Score the first N rows only.")] = None,
+    shard: Annotated[str | None, typer.Option(help="Part i/n only, e.g. 2/8; then run without it for the table.")] = None,
+    retry: Annotated[list[str] | None, typer.Option(help="Try again what is invalid, refused, abstained, or all.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Pairs at once (default: the scorer's own).")] = None,
+    engine: Annotated[str, typer.Option(help="'local', or 'ray' for a cluster (RAY_ADDRESS).")] = "local",
 ) -> None:
-    """Score the four cells of a dataset with one or more metrics."""
-    from protoscore.catalog import load
-    from protoscore.scoring import score_dataset
+    """Score the four cells of a dataset with one or more metrics. Also under torchrun, one GPU a process."""
+    from protoscore.cells import CellRows
+    from protoscore.scoring import score_named
+    from protoscore.sharding import Shard
 
-    scorers = [load("scorers", name) for name in dict.fromkeys(scorer)]
-    counts = score_dataset(dataset, scorers, out, split, limit)
-    failed = f", {counts.not_ok} without a number (see the column 'reason')" if counts.not_ok else ""
+    part = Shard.parse(shard) if shard else None
+    counts = score_named(CellRows(dataset, split, limit), scorer, out, part, retry or [], batch_size, engine)
+    if part:
+        print(f"{out}: shard {shard} is done, {counts.scored_now} scores made now; after all shards: the same without --shard")
+    if not counts.rows:  # a shard, or a rank that is not the first
+        return
+    failed = f", {counts.not_ok} without a number ({counts.reason or 'see the column reason'})" if counts.not_ok else ""
     print(f"{out / 'scores.parquet'}: {counts.rows} scores, {counts.scored_now} made now{failed}")
     print(f"Next: protoscore report {out} --dataset {dataset}")
 
@@ -131,7 +141,7 @@ def rate(
 ) -> None:
     """Score a few image files against one text, best first."""
     from protoscore.catalog import load
-    from protoscore.scoring import open_image
+    from protoscore.decoding import open_image
 
     opened = []
     for path in pictures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +22,7 @@ class Rows(Protocol):
     twice, and perhaps by several processes at once; nobody holds all of it.
     """
 
-    columns: tuple[str, ...]  # key columns of the table, e.g. ("id", "triplet", "cell", "domain", "knob")
+    columns: Sequence[str]  # key columns of the table, e.g. ("id", "triplet", "cell", "domain", "knob")
     source: str  # what the user named: a folder, a file, a Hub id
     parameters: dict[str, Any]  # what else chose the rows (split, limit ...); goes into the manifest, so no absolute path
     parent: Path | None  # the folder of ours that it was read from, for the chain of manifests

@@ -1,43 +1,83 @@
-"""Stage: a four-cell dataset and some scorers in, one table of scores out. Resumes where it was stopped."""
+"""Stage: rows and some scorers in, one table of scores out. Resumes where it was stopped, alone or as one of many.
+
+The table depends on the rows, the scorers and their batch size, and not on stops, on shards, or on what an earlier run left in
+the store: what is computed is always a whole block (``protoscore.index`` says why), and a result is kept under its block. A
+scorer with ``batch_free = True`` says that its scores do not move with the batch at all; its results are kept by pair alone,
+and what it has scored in another dataset or order is taken as it is. A batch that ran out of memory and was scored one by one
+is the one exception in the last digit.
+
+What failed: ``error`` (a machine's fault, perhaps) is tried again by the next run, every other state only with ``retry``.
+"""
 
 from __future__ import annotations
 
-import io
 import json
-import math
-import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from PIL import Image
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from protoscore.catalog import load
 from protoscore.cells import CellRows
-from protoscore.errors import ImageError, ProtoscoreError
-from protoscore.folder import write_manifest, write_table, write_text
-from protoscore.rows import Row, Rows
+from protoscore.decoding import open_image as open_image  # where it used to live
+from protoscore.engine import block_size, score_blocks
+from protoscore.errors import ConfigError, UnknownName
+from protoscore.folder import write_manifest, write_text
+from protoscore.index import Index, read_index
+from protoscore.rows import Rows
+from protoscore.run import Engine, Run
 from protoscore.schema import Status
-from protoscore.scorers import Score, Scorer
-from protoscore.store import Result, Store, result_key
+from protoscore.score_table import write_scores
+from protoscore.scorers import Scorer
+from protoscore.sharding import Shard, launched, ranks, use_own_gpu
+from protoscore.store import Store
 
-OUTCOME = [
-    ("scorer", pa.string()),
-    ("status", pa.string()),
-    ("reason", pa.string()),
-    ("score", pa.float64()),
-    ("truncated", pa.bool_()),
-]
+AGAIN = frozenset({Status.ERROR})  # what every run tries again
+STORE = "results.sqlite"
+ENGINES = ("local", "ray")
 
 
 class Counts(NamedTuple):
-    """How many scores there are, and how many of them were made just now."""
+    """What a run did. ``rows`` and the failures are those of the table; without a table (a shard) they are 0."""
 
     rows: int
     scored_now: int
     not_ok: int
+    reason: str = ""  # the commonest one among the failures
+
+
+def load_scorers(specs: Sequence[str], batch_size: int | None = None) -> dict[str, Scorer]:
+    """The scorers that ``specs`` (see ``protoscore.catalog``) stand for, by spec; on this process's own GPU if it has one."""
+    use_own_gpu()
+    found = {spec: load("scorers", spec) for spec in dict.fromkeys(specs)}
+    for scorer in found.values() if batch_size else []:
+        scorer.batch_size = batch_size
+    return found
+
+
+def score_named(
+    rows: Rows, specs: Sequence[str], out: Path, shard: Shard | None = None, retry: Sequence[str] = (),
+    batch_size: int | None = None, engine: str = "local",
+) -> Counts:  # fmt: skip
+    """:func:`score_rows` in the words of the command line.
+
+    Raises:
+        UnknownName: a state of ``retry`` or an ``engine`` that does not exist.
+    """
+    if engine not in ENGINES:
+        raise UnknownName("engine", engine, ENGINES)
+    states = [state for word in retry for state in _states(word)]
+    if engine == "ray" and (shard or launched()):
+        raise ConfigError("--engine ray shares the work by itself; leave --shard and torchrun out")
+    scorers = load_scorers(specs, batch_size)
+    if engine == "local":
+        return score_rows(rows, list(scorers.values()), out, shard, states)
+    from protoscore.ray_engine import RayEngine
+
+    ray = RayEngine({scorer.name: spec for spec, scorer in scorers.items()})
+    return score_rows(rows, list(scorers.values()), out, retry=states, engine=ray)
 
 
 def score_dataset(source: str, scorers: list[Scorer], out: Path, split: str = "test", limit: int | None = None) -> Counts:
@@ -45,121 +85,123 @@ def score_dataset(source: str, scorers: list[Scorer], out: Path, split: str = "t
     return score_rows(CellRows(source, split, limit), scorers, out)
 
 
-def score_rows(rows: Rows, scorers: list[Scorer], out: Path) -> Counts:
-    """Score every row of ``rows`` with every scorer and write ``out/scores.parquet``.
+def score_rows(
+    rows: Rows,
+    scorers: list[Scorer],
+    out: Path,
+    shard: Shard | None = None,
+    retry: Iterable[Status] = (),
+    engine: Engine = score_blocks,
+) -> Counts:
+    """Score every row with every scorer and write ``out/scores.parquet``: the key columns of ``rows`` and scorer, status,
+    reason, score, truncated.
 
-    Its columns are the key columns of ``rows`` and scorer, status, reason, score, truncated. It depends on the rows and the
-    scorers only, and not on how often the run was stopped.
+    Under ``torchrun`` or ``accelerate launch`` each rank takes a part and the first one writes the table.
+
+    Args:
+        shard: do this part only, into a store of its own in ``out``, and write no table. A run without it takes the stores
+            of all shards that it finds there, scores what is still missing and writes the table.
+        retry: states of earlier runs to try again, besides ``error``.
+        engine: what turns blocks into outcomes, e.g. :class:`protoscore.ray_engine.RayEngine`.
     """
-    store = Store(out / "results.sqlite")
-    schema = pa.schema([(name, pa.string()) for name in rows.columns] + OUTCOME)
-    tables, scored_now = [], 0
+    _refuse_twins(scorers)
+    again = AGAIN | set(retry)
+    rank = launched()
+    if shard and rank:
+        raise ConfigError("--shard is for separate commands; under torchrun each rank takes its part by itself")
+    if rank:
+        return _score_in_ranks(rows, scorers, out, rank, again)
+    index = read_index(rows, out)
+    if shard:
+        return _score_shard(rows, index, scorers, out, shard, again)
+    return _finish(rows, index, scorers, out, again, engine)
+
+
+def _score_in_ranks(rows: Rows, scorers: list[Scorer], out: Path, rank: Shard, again: frozenset[Status]) -> Counts:
+    with ranks() as meet:
+        if rank.number == 1:
+            read_index(rows, out)
+        meet(0)
+        counts = _score_shard(rows, read_index(rows, out), scorers, out, rank, again)
+        scored = meet(counts.scored_now)
+        if rank.number == 1:
+            # What just failed is reported and not tried again at once.
+            counts = _finish(rows, read_index(rows, out), scorers, out, frozenset(), score_blocks, absorb=True)
+            counts = counts._replace(scored_now=scored)
+        meet(0)
+    return counts
+
+
+def _score_shard(rows: Rows, index: Index, scorers: list[Scorer], out: Path, shard: Shard, again: frozenset[Status]) -> Counts:
+    store = Store(out / f"results-{shard.number}-of-{shard.of}.sqlite", base=out / STORE)
     try:
-        with _progress() as bar:
+        run, scored = Run(rows, index, store, again, score_blocks), 0
+        with _progress(visible=shard.number == 1 or not launched()) as bar:
             for scorer in scorers:
-                task = bar.add_task(scorer.name, total=len(rows))
-                found: list[dict[str, Any]] = []
-                for batch in _batches(rows.rows(), scorer.batch_size):
-                    results, fresh = _score_batch(batch, scorer, store)
-                    scored_now += fresh
-                    found += [_row(rows, row, scorer, result) for row, result in zip(batch, results, strict=True)]
-                    bar.advance(task, len(batch))
-                tables.append(pa.Table.from_pylist(found, schema))
-        seconds = {scorer.name: round(store.seconds(scorer.name), 2) for scorer in scorers}
+                part = shard.part(index.count(block_size(scorer)))
+                total = sum(len(b.texts) for b in index.blocks(block_size(scorer), part))
+                task = bar.add_task(scorer.name, total=total)
+                scored += run.score(scorer, part, lambda n, task=task: bar.advance(task, n))  # type: ignore[misc]
+        return Counts(0, scored, 0)
     finally:
         store.close()
-    table = pa.concat_tables(tables).combine_chunks()
-    write_table(out / "scores.parquet", table)
-    parameters = {"source": rows.source, **rows.parameters, "scorers": [_describe(s) for s in scorers]}
-    write_manifest(out, "score", parameters, rows.parent, scenes=rows.scenes, rows=table.num_rows)
-    write_text(out / "timing.json", json.dumps({"scoring_seconds": seconds}, indent=2) + "\n")
-    not_ok = table.num_rows - pc.sum(pc.equal(table["status"], Status.OK.value)).as_py()
-    return Counts(table.num_rows, scored_now, not_ok)
 
 
-def open_image(data: bytes) -> Image.Image:
-    """Bytes of a picture as RGB, turned upright; the first frame of an animation.
-
-    Raises:
-        ImageError: they are no picture that can be read.
-    """
-    from PIL import ImageOps
-
+def _finish(
+    rows: Rows, index: Index, scorers: list[Scorer], out: Path, again: frozenset[Status], engine: Engine, absorb: bool = False
+) -> Counts:
+    """Score what is missing and write the table. Shards' stores are taken over when something is missing, or ``absorb``."""
+    store = Store(out / STORE)
     try:
-        image = Image.open(io.BytesIO(data))
-        if image.width * image.height > 50_000_000:
-            raise ImageError(f"the picture has {image.width} x {image.height} px, more than 50 million")
-        return ImageOps.exif_transpose(image).convert("RGB")
-    except ImageError:
-        raise
-    except Exception as error:  # Pillow's decoders raise many kinds on damaged files
-        raise ImageError(f"not a readable picture ({type(error).__name__})") from error
+        run, scored = Run(rows, index, store, again, engine), 0
+        everything = {scorer.name: range(index.count(block_size(scorer))) for scorer in scorers}
+        shards = sorted(out.glob("results-*-of-*.sqlite"))
+        if shards and (absorb or any(run.missing(scorer, everything[scorer.name]) for scorer in scorers)):
+            for path in shards:
+                store.absorb(path)
+        with _progress() as bar:
+            for scorer in scorers:
+                task = bar.add_task(scorer.name, total=len(index))
+                scored += run.score(scorer, everything[scorer.name], lambda n, task=task: bar.advance(task, n))  # type: ignore[misc]
+        return _write(run, scorers, out, scored)
+    finally:
+        store.close()
 
 
-def _score_batch(batch: list[Row], scorer: Scorer, store: Store) -> tuple[list[Result], int]:
-    """Results of a batch in order; only pairs that the store does not hold are scored, and kept all together."""
-    keys = [result_key(scorer.name, scorer.revision, scorer.parameters, item.image, item.text) for item in batch]
-    known = store.known(keys)
-    todo = {key: item for key, item in zip(keys, batch, strict=True) if key not in known}
-    if todo:
-        fresh = _score_fresh(todo, scorer)
-        # An error may be the machine's and not the picture's: it is reported, but tried again by the next run.
-        store.add(scorer.name, [r for r in fresh.values() if r.status != Status.ERROR])
-        known |= fresh
-    return [known[key] for key in keys], len(todo)
+def _write(run: Run, scorers: list[Scorer], out: Path, scored: int) -> Counts:
+    failures: Counter[str] = Counter()
+    seconds: dict[str, float] = {}
+    written = write_scores(out / "scores.parquet", run.index, scorers, run.results, failures, seconds)
+    described = [_describe(scorer) for scorer in scorers]
+    parameters = {"source": run.rows.source, **run.rows.parameters, "scorers": described}
+    facts = {"scenes": run.rows.scenes, "rows": written, "made_with": run.store.notes()}
+    write_manifest(out, "score", parameters, run.rows.parent, **facts)
+    write_text(out / "timing.json", json.dumps({"scoring_seconds": seconds}, indent=2) + "\n")
+    commonest = failures.most_common(1)
+    return Counts(written, scored, failures.total(), commonest[0][0] if commonest else "")
 
 
-def _score_fresh(todo: dict[str, Row], scorer: Scorer) -> dict[str, Result]:
-    images, readable, results = [], [], {}
-    for key, item in todo.items():
-        try:
-            images.append(open_image(item.image))
-            readable.append(key)
-        except ImageError as error:
-            results[key] = Result(key, Status.ERROR, None, str(error), False, 0.0)
-    start = time.perf_counter()
-    scores = scorer.score(images, [todo[key].text for key in readable]) if readable else []
-    if len(scores) != len(readable):
-        raise ProtoscoreError(f"scorer {scorer.name!r} gave {len(scores)} scores for {len(readable)} pairs")
-    share = (time.perf_counter() - start) / max(1, len(readable))
-    for key, score in zip(readable, scores, strict=True):
-        results[key] = _result(key, score, share)
-    return results
+def _states(word: str) -> list[Status]:
+    failures: dict[str, list[Status]] = {status.value: [status] for status in Status if status != Status.OK}
+    known = failures | {"all": [status for states in failures.values() for status in states]}
+    if word not in known:
+        raise UnknownName("state", word, known)
+    return known[word]
 
 
-def _result(key: str, score: Score, seconds: float) -> Result:
-    """A score as a result; a number that is not finite is invalid and no number."""
-    if score.status == Status.OK and (score.value is None or not math.isfinite(score.value)):
-        return Result(key, Status.INVALID, None, f"the scorer gave {score.value}", score.truncated, seconds)
-    value = score.value if score.status == Status.OK else None
-    return Result(key, score.status, value, score.reason, score.truncated, seconds)
-
-
-def _row(rows: Rows, row: Row, scorer: Scorer, result: Result) -> dict[str, Any]:
-    # Direction is settled here, once: in the table, higher is better for every scorer.
-    sign = 1.0 if scorer.facts.higher_is_better else -1.0
-    return dict(zip(rows.columns, row.keys, strict=True)) | {
-        "scorer": scorer.name, "status": result.status.value, "reason": result.reason,
-        "score": None if result.score is None else sign * result.score, "truncated": result.truncated,
-    }  # fmt: skip
+def _refuse_twins(scorers: list[Scorer]) -> None:
+    twins = [name for name, count in Counter(scorer.name for scorer in scorers).items() if count > 1]
+    if twins:
+        raise ConfigError(f"two scorers are called {twins[0]!r}; rename one of the files, or score them into two --out folders")
 
 
 def _describe(scorer: Scorer) -> dict[str, Any]:
     facts = scorer.facts.model_dump()
-    return {"name": scorer.name, "revision": scorer.revision, "parameters": scorer.parameters, **facts}
+    return facts | {
+        "name": scorer.name, "revision": scorer.revision, "parameters": scorer.parameters, "batch_size": scorer.batch_size,
+    }  # fmt: skip
 
 
-def _batches(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
-    """Fixed batches: their make-up must not depend on what is already stored, since it moves scores in the last digit."""
-    batch: list[Row] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _progress() -> Progress:
-    return Progress(TextColumn("{task.description:<24.24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+def _progress(visible: bool = True) -> Progress:
+    columns = TextColumn("{task.description:<24.24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    return Progress(*columns, disable=not visible)

@@ -1,23 +1,40 @@
-"""Results that survive a kill: SQLite in WAL mode, keyed by content, so that nothing is ever scored twice."""
+"""Results that survive a kill: SQLite in WAL mode, keyed by content, so that nothing is ever scored twice.
+
+Several processes of one machine may use a store at once: each writes whole blocks, and claims a block before it works on it.
+A claim is worth as much as the lock that its owner holds on a file; the system frees that lock when the owner dies, however it
+dies, and the next process takes the block over at once. (WAL needs one machine: shards on many machines have a store each.)
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import sqlite3
+import time
+import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from filelock import FileLock, Timeout
 
 from protoscore.errors import DatasetError, ProtoscoreError
 from protoscore.schema import Status
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS results (
+CREATE TABLE IF NOT EXISTS scores (
     key TEXT PRIMARY KEY, scorer TEXT NOT NULL, status TEXT NOT NULL, score REAL, reason TEXT NOT NULL,
-    truncated INTEGER NOT NULL, seconds REAL NOT NULL
-) WITHOUT ROWID
+    truncated INTEGER NOT NULL, seconds REAL NOT NULL, made REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS notes (made_with TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS claims (block TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
+"""
+# A number that was measured stays; only a failure gives way to what a later try found.
+_UNLESS_KNOWN = """
+ON CONFLICT(key) DO UPDATE SET status = excluded.status, score = excluded.score, reason = excluded.reason,
+truncated = excluded.truncated, seconds = excluded.seconds, made = excluded.made
+WHERE scores.status != 'ok' AND excluded.made >= scores.made
 """
 
 
@@ -30,49 +47,101 @@ class Result(NamedTuple):
     reason: str
     truncated: bool
     seconds: float
+    made: float = 0.0  # Unix time; set by the store
 
 
-def result_key(scorer: str, revision: str, parameters: dict[str, Any], image: bytes, text: str) -> str:
-    """What a result is kept under: who scored, with what, and the content of what was scored."""
-    head = json.dumps([scorer, revision, parameters, hashlib.sha256(image).hexdigest(), text], sort_keys=True)
-    return hashlib.sha256(head.encode()).hexdigest()
+def scorer_key(scorer: str, revision: str, parameters: dict[str, Any]) -> str:
+    """Who scores, and with what."""
+    return hashlib.sha256(json.dumps([scorer, revision, parameters], sort_keys=True).encode()).hexdigest()
+
+
+def result_key(scorer: str, image: str, text: str, block: str = "") -> str:
+    """What a result is kept under: who scored with what (:func:`scorer_key`), the content of what was scored (``image`` is
+    the sha256 of its bytes), and the block that it was scored in where that moves the last digit."""
+    return hashlib.sha256("\x1f".join((scorer, image, block, text)).encode()).hexdigest()[:40]
 
 
 class Store:
-    """A file of results. Several processes may use it at once."""
+    """A file of results.
 
-    def __init__(self, path: Path):
+    Args:
+        base: another store, whose results count as known; it is only read.
+    """
+
+    def __init__(self, path: Path, base: Path | None = None):
+        self.path = path
+        self._noted: set[str] = set()
+        self._owner = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.owner")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
+            self._db = sqlite3.connect(path, timeout=60, isolation_level=None, uri=True)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.execute(_SCHEMA)
+            self._db.executescript(_SCHEMA)
+            self._tables = ["main.scores"]
+            if base and base.is_file():
+                self._db.execute("ATTACH ? AS base", (f"{base.resolve().as_uri()}?mode=ro",))
+                self._tables.append("base.scores")
+            self._alive = FileLock(self._owner)
+            self._alive.acquire()
         except (OSError, sqlite3.Error) as error:
             _refuse_full_disk(error)
             raise DatasetError(f"{path} cannot be used as a result store ({error}); choose another --out") from error
 
     def known(self, keys: Iterable[str]) -> dict[str, Result]:
         """The stored results among ``keys``."""
-        wanted, found = list(keys), {}
-        for start in range(0, len(wanted), 500):
-            part = wanted[start : start + 500]
-            marks = ",".join("?" * len(part))
-            query = f"SELECT key, status, score, reason, truncated, seconds FROM results WHERE key IN ({marks})"
-            for key, status, score, reason, truncated, seconds in self._db.execute(query, part):
-                found[key] = Result(key, Status(status), score, reason, bool(truncated), seconds)
+        wanted = list(keys)
+        found: dict[str, Result] = {}
+        for table in self._tables:
+            left = [key for key in wanted if key not in found]
+            for start in range(0, len(left), 500):
+                part = left[start : start + 500]
+                marks = ",".join("?" * len(part))
+                query = f"SELECT key, status, score, reason, truncated, seconds, made FROM {table} WHERE key IN ({marks})"
+                for key, status, score, reason, truncated, seconds, made in self._db.execute(query, part):
+                    found[key] = Result(key, Status(status), score, reason, bool(truncated), seconds, made)
         return found
 
-    def add(self, scorer: str, results: Iterable[Result]) -> None:
-        """Keep results, all or none of them. A failure is kept as a state only when its input is to blame."""
-        rows = [(r.key, scorer, r.status.value, r.score, r.reason, int(r.truncated), r.seconds) for r in results]
+    def add(self, scorer: str, results: Iterable[Result], block: str | None = None) -> None:
+        """Keep results, all or none of them, and give their block free. A stored number is never replaced."""
+        now = time.time()
+        rows = [(r.key, scorer, r.status.value, r.score, r.reason, int(r.truncated), r.seconds, now) for r in results]
         with self._transaction():
-            self._db.executemany("INSERT OR REPLACE INTO results VALUES (?,?,?,?,?,?,?)", rows)
+            self._db.executemany(f"INSERT INTO main.scores VALUES (?,?,?,?,?,?,?,?) {_UNLESS_KNOWN}", rows)
+            self._db.execute("DELETE FROM claims WHERE block = ?", (block,))
 
-    def seconds(self, scorer: str) -> float:
-        """Time spent on all stored results of a scorer."""
-        row = self._db.execute("SELECT SUM(seconds) FROM results WHERE scorer = ?", (scorer,)).fetchone()
-        return float(row[0] or 0.0)
+    def claim(self, block: str) -> bool:
+        """Take a block, unless a process that is alive has it."""
+        with self._transaction():
+            row = self._db.execute("SELECT owner FROM claims WHERE block = ?", (block,)).fetchone()
+            if row and row[0] != self._owner.name and _is_alive(self._owner.with_name(row[0])):
+                return False
+            self._db.execute("INSERT OR REPLACE INTO claims VALUES (?, ?)", (block, self._owner.name))
+        return True
+
+    def note(self, made_with: dict[str, Any]) -> None:
+        """Keep with what results were made."""
+        line = json.dumps(made_with, sort_keys=True)
+        if line not in self._noted:
+            with self._transaction():
+                self._db.execute("INSERT OR IGNORE INTO main.notes VALUES (?)", (line,))
+            self._noted.add(line)
+
+    def notes(self) -> list[dict[str, Any]]:
+        """With what the results were made: one entry, unless machines or versions differed."""
+        return [json.loads(row[0]) for row in self._db.execute("SELECT made_with FROM main.notes ORDER BY made_with")]
+
+    def absorb(self, other: Path) -> None:
+        """Take over the results of another store."""
+        self._db.execute("ATTACH ? AS other", (str(other),))
+        try:
+            with self._transaction():
+                self._db.execute(f"INSERT INTO main.scores SELECT * FROM other.scores WHERE true {_UNLESS_KNOWN}")
+                self._db.execute("INSERT OR IGNORE INTO main.notes SELECT * FROM other.notes")
+        except sqlite3.DatabaseError as error:
+            raise DatasetError(f"{other} is no store of results ({error}); delete it") from error
+        finally:
+            self._db.execute("DETACH other")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -81,13 +150,32 @@ class Store:
             yield
             self._db.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
             _refuse_full_disk(error)
             raise
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
 
     def close(self) -> None:
+        """Let go of the file and of all claims."""
+        with suppress(sqlite3.Error):  # a full disk: the claims die with the lock
+            self._db.execute("DELETE FROM claims WHERE owner = ?", (self._owner.name,))
         self._db.close()
+        self._owner.unlink(missing_ok=True)
+        self._alive.release()
+
+
+def _is_alive(owner: Path) -> bool:
+    if not owner.is_file():
+        return False
+    lock = FileLock(owner)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        return True
+    owner.unlink(missing_ok=True)  # its process is gone
+    lock.release()
+    return False
 
 
 def _refuse_full_disk(error: Exception) -> None:

@@ -399,22 +399,28 @@ def test_facts_of_every_scorer():
             assert "arXiv 2601.04946" in facts.known_bias
 
 
-def test_torchmetrics_agrees(checkpoints, monkeypatch):
-    """Same weights, same pairs, texts short enough not to lose their closing token there."""
-    functional = pytest.importorskip("torchmetrics.functional.multimodal.clip_score")
+def test_torchmetrics_agrees(checkpoints):
+    """Same weights, same pairs, texts short enough not to lose their closing token there.
+
+    Their release crashes on transformers 5, whose features come wrapped (torchmetrics issue 3428): unwrapped here.
+    """
+    theirs = pytest.importorskip("torchmetrics.functional.multimodal.clip_score")
     from transformers import CLIPModel, CLIPProcessor
 
+    class Unwrapped(CLIPModel):
+        def get_image_features(self, *args, **options):
+            return super().get_image_features(*args, **options).pooler_output
+
+        def get_text_features(self, *args, **options):
+            return super().get_text_features(*args, **options).pooler_output
+
     folder = str(checkpoints["clip_score"])
-    images, texts = [image.convert("RGB") for image in pictures()[:4]], [TEXTS[0], TEXTS[2], TEXTS[0], TEXTS[2]]
-    model, processor = CLIPModel.from_pretrained(folder).eval(), CLIPProcessor.from_pretrained(folder, backend="pil")
+    images, texts = [image.convert("RGB") for image in pictures()], [TEXTS[i % 3] for i in range(len(pictures()))]
     tensors = [torch.from_numpy(np.asarray(image).copy()).permute(2, 0, 1) for image in images]
-    try:
-        theirs, n = functional._clip_score_update(tensors, texts, model, processor)
-    except (AttributeError, TypeError) as error:
-        pytest.skip(f"torchmetrics does not run on this transformers: {error}")
-    assert n == 4
+    processor = CLIPProcessor.from_pretrained(folder, backend="pil")
+    scores, _ = theirs._clip_score_update(tensors, texts, Unwrapped.from_pretrained(folder).eval(), processor)
     mine = values(load("scorers", f"clip_score:torchmetrics:{folder}").score(images, texts))
-    np.testing.assert_allclose(mine, theirs.tolist(), atol=1e-3)
+    np.testing.assert_allclose(mine, scores.tolist(), rtol=0, atol=1e-4)
 
 
 def real_pairs() -> tuple[list[Image.Image], list[str], list[dict]]:
@@ -444,10 +450,15 @@ def real(name: str):
     "name", ["clip_score", "clip_score:cosine", "align", "pick_score", "siglip2_score", "hps_v2", "hps_v2:v2.1"]
 )
 def test_published_weights_tell_prompts_apart(name):
-    """Runs where the weights are in the cache. No score of these pictures is published; each must prefer its own prompt."""
+    """Runs where the weights are in the cache, and was not run with them yet. No score of these pictures is published for
+    these metrics: most pictures must prefer their own prompt to the three others (a coin gets 2.75 of 11).
+    """
     scorer = real(name)
     images, texts, _ = real_pairs()
     prompts = list(dict.fromkeys(texts))
-    for image, own in zip(images, texts):
-        scores = values(scorer.score([image] * len(prompts), prompts))
-        assert prompts[int(np.argmax(scores))] == own and all(scorer.facts.low <= s <= scorer.facts.high for s in scores)
+    scores = np.reshape(values(scorer.score([i for i in images for _ in prompts], prompts * len(images))), (-1, len(prompts)))
+    assert sum(prompts[best] == own for best, own in zip(scores.argmax(1), texts)) >= 9
+    assert (scores >= scorer.facts.low).all() and (scores <= scorer.facts.high).all()
+    typical = {"hps_v2": (0.15, 0.45), "pick_score": (14, 30)}.get(name.partition(":")[0])
+    if typical:
+        assert typical[0] < scores.max(1).mean() < typical[1]

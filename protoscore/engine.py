@@ -1,0 +1,229 @@
+"""From blocks of pairs to outcomes: each picture and each text of a block is encoded once, and no failure stops the rest.
+
+Pictures are read forward and decoded in threads, ahead of the device and across blocks. What a batch holds is settled by its
+block alone (see ``protoscore.index``): pictures in their order, texts and whole pairs sorted by length so that little is
+padded. A batch in which the scorer raises is scored one by one, so that the guilty input ends as ``error`` with the reason and
+the others get their number.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Any, NamedTuple, TypeVar
+
+from PIL.Image import Image
+
+from protoscore.decoding import Decoder, Picture
+from protoscore.errors import ProtoscoreError
+from protoscore.index import Block
+from protoscore.made_with import made_with
+from protoscore.rows import Row, Rows
+from protoscore.schema import Status
+from protoscore.scorers import Score, Scorer, Separable
+
+BATCH_PIXELS = 200_000_000  # a batch of pictures closes early here, so that a few huge ones cannot fill the memory
+SKIP = 512  # rows; a longer gap is left out by opening the source anew
+
+T = TypeVar("T")
+
+
+class Outcome(NamedTuple):
+    """What became of one pair. ``seconds``: its share of what its block took in the scorer."""
+
+    status: Status
+    score: float | None
+    reason: str = ""
+    truncated: bool = False
+    seconds: float = 0.0
+
+
+class Failure(NamedTuple):
+    """Why there is no value."""
+
+    status: Status
+    reason: str
+
+
+class Scored(NamedTuple):
+    """A block with the outcomes of its pairs, in their order, and with what they were made."""
+
+    block: Block
+    outcomes: list[Outcome]
+    made_with: dict[str, Any]
+
+
+def block_size(scorer: Scorer) -> int:
+    """Pairs of a block: four batches, and at most 256 so that a kill loses little."""
+    return min(256, 4 * scorer.batch_size)
+
+
+def score_blocks(rows: Rows, scorer: Scorer, blocks: Iterable[Block]) -> Iterator[Scored]:
+    """Score blocks in the order given."""
+    apart = isinstance(scorer, Separable)
+    decoder = Decoder(ahead=min(256, 2 * scorer.batch_size))
+    try:
+        stream = decoder.stream(_pictures(rows, blocks, apart))
+        for block, group in groupby(stream, key=lambda item: item[0]):
+            clock = _Clock(scorer)
+            pictures = (picture for _, picture in group)
+            outcomes = _score_apart(clock, block, pictures) if apart else _score_pairs(clock, block, pictures)
+            share = clock.seconds / len(outcomes)
+            yield Scored(block, [outcome._replace(seconds=share) for outcome in outcomes], made_with())
+    finally:
+        decoder.close()
+
+
+def _pictures(rows: Rows, blocks: Iterable[Block], apart: bool) -> Iterator[tuple[Block, str, bytes]]:
+    """The pictures in the order in which they are scored: each one once, or one for every pair, by length of the text."""
+    reader = _Reader(rows)
+    for block in blocks:
+        distinct = dict(zip(block.images, block.rows, strict=True))
+        if apart:
+            for name, row in distinct.items():
+                yield block, name, reader.read(row).image
+        else:
+            data = {name: reader.read(row).image for name, row in distinct.items()}
+            for pair in _by_length(block.texts):
+                yield block, block.images[pair], data[block.images[pair]]
+
+
+class _Reader:
+    """Rows by number, fast when they are asked for in ascending order."""
+
+    def __init__(self, rows: Rows):
+        self._rows, self._next = rows, 0
+        self._open: Iterator[Row] | None = None
+
+    def read(self, number: int) -> Row:
+        if self._open is None or not self._next <= number < self._next + SKIP:
+            self._open, self._next = self._rows.rows(number), number
+        for row in self._open:
+            self._next += 1
+            if self._next > number:
+                return row
+        raise ProtoscoreError(f"{self._rows.source} ended before row {number}; it was changed meanwhile: run the command again")
+
+
+class _Clock:
+    """Calls a scorer and adds up how long it takes."""
+
+    def __init__(self, scorer: Any):
+        self.scorer, self.seconds = scorer, 0.0
+
+    def run(self, what: str, call: Callable[[list[T]], Iterable[Any]], items: list[T]) -> list[Any]:
+        """One value an item, or its :class:`Failure`. ``items`` go together, and one by one when that raises."""
+        if not items:
+            return []
+        start = time.perf_counter()
+        try:
+            values = list(call(items))
+        except ProtoscoreError:
+            raise
+        except Exception as error:  # whatever a model, a server or a user's own function raises on some input
+            if len(items) > 1:
+                return [value for item in items for value in self.run(what, call, [item])]
+            first = (str(error).strip().splitlines() or [""])[0][:200]
+            return [Failure(Status.ERROR, f"{type(error).__name__}: {first}")]
+        finally:
+            self.seconds += time.perf_counter() - start
+        if len(values) != len(items):
+            raise ProtoscoreError(f"scorer {self.scorer.name!r} gave {len(values)} {what} for {len(items)}; one each is needed")
+        return values
+
+
+def _score_apart(clock: _Clock, block: Block, pictures: Iterator[Picture]) -> list[Outcome]:
+    """A two-part metric: texts once, pictures once, then the pairs of each batch of pictures while their features are there."""
+    scorer = clock.scorer
+    texts = _encode_texts(clock, list(dict.fromkeys(block.texts)))
+    pairs_of: dict[str, list[int]] = {}
+    for pair, image in enumerate(block.images):
+        pairs_of.setdefault(image, []).append(pair)
+    outcomes: dict[int, Outcome] = {}
+    for batch in _batches(zip(pairs_of, pictures, strict=True), scorer.batch_size, lambda item: item[1]):
+        readable = [(name, picture.image) for name, picture in batch if picture.image is not None]
+        features = clock.run("image features", lambda some: scorer.encode_images([image for _, image in some]), readable)
+        by_name: dict[str, Any] = {name: Failure(p.status, p.reason) for name, p in batch if p.image is None}
+        by_name |= {name: feature for (name, _), feature in zip(readable, features, strict=True)}
+        pairs = [pair for name, _ in batch for pair in pairs_of[name]]
+        outcomes |= _match(clock, pairs, [by_name[block.images[p]] for p in pairs], [texts[block.texts[p]] for p in pairs])
+    return [outcomes[pair] for pair in range(len(block.texts))]
+
+
+def _encode_texts(clock: _Clock, texts: list[str]) -> dict[str, tuple[Any, bool]]:
+    """Feature (or failure) and truncation of each text."""
+    ordered, size = [texts[i] for i in _by_length(texts)], clock.scorer.batch_size
+    found: list[Any] = []
+    for start in range(0, len(ordered), size):
+        part = ordered[start : start + size]
+        found += clock.run("text features", lambda some: zip(*clock.scorer.encode_texts(some), strict=True), part)
+    return {t: (value, False) if isinstance(value, Failure) else value for t, value in zip(ordered, found, strict=True)}
+
+
+def _match(clock: _Clock, pairs: list[int], images: list[Any], texts: list[tuple[Any, bool]]) -> dict[int, Outcome]:
+    outcomes, whole = {}, []
+    for pair, image, (text, cut) in zip(pairs, images, texts, strict=True):
+        failed = image if isinstance(image, Failure) else text
+        if isinstance(failed, Failure):
+            outcomes[pair] = Outcome(failed.status, None, failed.reason, cut)
+        else:
+            whole.append((pair, image, text, cut))
+    for start in range(0, len(whole), clock.scorer.batch_size):
+        part = whole[start : start + clock.scorer.batch_size]
+        values = clock.run("scores", lambda some: clock.scorer.match([w[1] for w in some], [w[2] for w in some]), part)
+        for (pair, _, _, cut), value in zip(part, values, strict=True):
+            outcomes[pair] = _outcome(value if isinstance(value, Failure) else Score(value, truncated=cut), cut)
+    return outcomes
+
+
+def _score_pairs(clock: _Clock, block: Block, pictures: Iterator[Picture]) -> list[Outcome]:
+    """Any other metric: whole pairs, in order of the length of their text."""
+    outcomes: dict[int, Outcome] = {}
+    ordered = zip(_by_length(block.texts), pictures, strict=True)
+    for batch in _batches(ordered, clock.scorer.batch_size, lambda item: item[1]):
+        outcomes |= {pair: Outcome(p.status, None, p.reason) for pair, p in batch if p.image is None}
+        readable = [(pair, picture.image) for pair, picture in batch if picture.image is not None]
+        scores = clock.run("scores", lambda some: _score(clock.scorer, block, some), readable)
+        outcomes |= {pair: _outcome(score) for (pair, _), score in zip(readable, scores, strict=True)}
+    return [outcomes[pair] for pair in range(len(block.texts))]
+
+
+def _score(scorer: Scorer, block: Block, some: list[tuple[int, Image]]) -> list[Score]:
+    return scorer.score([image for _, image in some], [block.texts[pair] for pair, _ in some])
+
+
+def _outcome(score: Score | Failure, cut: bool = False) -> Outcome:
+    """A score as an outcome; a number that is not finite is invalid and no number."""
+    if isinstance(score, Failure):
+        return Outcome(score.status, None, score.reason, cut)
+    if score.status != Status.OK:
+        return Outcome(score.status, None, score.reason, score.truncated)
+    try:
+        value = float(score.value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        return Outcome(Status.INVALID, None, f"the scorer gave {score.value}", score.truncated)
+    return Outcome(Status.OK, value, score.reason, score.truncated)
+
+
+def _by_length(texts: list[str]) -> list[int]:
+    return sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
+
+
+def _batches(items: Iterable[T], size: int, picture: Callable[[T], Picture]) -> Iterator[list[T]]:
+    """At most ``size`` items and, beyond the first, no more than so many pixels."""
+    batch: list[T] = []
+    pixels = 0
+    for item in items:
+        image = picture(item).image
+        held = image.width * image.height if image else 0
+        if batch and (len(batch) == size or pixels + held > BATCH_PIXELS):
+            yield batch
+            batch, pixels = [], 0
+        batch.append(item)
+        pixels += held
+    if batch:
+        yield batch
