@@ -44,7 +44,7 @@ class HpsTowers:
         self.size, self._antialias = self.model.visual.image_size[0], antialias
         self._tokenizer = SimpleTokenizer(context_length=self.model.context_length)
         clean = self._tokenizer.clean_fn
-        self._tokenizer.clean_fn = lambda text: _SPECIAL.sub(r"< \1>", clean(text))
+        self._tokenizer.clean_fn = lambda text: _SPECIAL.sub(r"< \1>", clean(text))[:_MOST_LETTERS]
         self.parameters: dict[str, Any] = {
             "dtype": dtype, "max_length": self.model.context_length, "antialias": antialias,
             "resize": f"longest_edge {self.size} bicubic, zero pad, tensor",
@@ -78,6 +78,8 @@ def pixels_of(image: Image.Image, size: int, antialias: bool = True) -> torch.Te
     return transforms.normalize(pixels, MEAN, STD)
 
 
+# 80 tokens of this vocabulary are no longer, 75 are read; its tokenizer would brood over a word of 100,000 letters for hours.
+_MOST_LETTERS = 80 * 33
 _SPECIAL = re.compile("<(start_of_text|end_of_text)>")  # spelled out in a text they are text
 
 

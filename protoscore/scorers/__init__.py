@@ -141,6 +141,6 @@ def needs(extra: str) -> Iterator[None]:
 def protobias_accuracy(animals: float, demography: float, objects: float) -> str:
     """How a metric fares on ProtoBias, as a fact of the paper and no measurement of ours."""
     return (
-        f"prefers the prototypical picture: accuracy {animals:.2f} animals, {demography:.2f} demography, {objects:.2f} objects "
-        "on ProtoBias, where a coin gets 0.50 (arXiv 2601.04946, Table 3)"
+        f"ProtoBias accuracy {animals:.2f} animals, {demography:.2f} demography, {objects:.2f} objects; below 0.50 it prefers "
+        "the prototypical picture (arXiv 2601.04946, Table 3)"
     )

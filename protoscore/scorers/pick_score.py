@@ -37,7 +37,7 @@ class PickScore(TwoTower):
         with needs("models"):
             from protoscore.modeling.towers import Towers
         weights = source or str(self.facts.hub_id)
-        if processor is None and not (Path(weights) / "tokenizer_config.json").is_file():
+        if processor is None and not (Path(weights).expanduser() / "tokenizer_config.json").is_file():
             processor = PROCESSOR
         towers = Towers(weights, ("clip",), processor, revision=revision, device=device, dtype=dtype)
         self._scale = towers.model.logit_scale.detach().double().exp().item()

@@ -9,6 +9,7 @@ import gzip
 import html
 import math
 import unicodedata
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -98,11 +99,17 @@ BYTES |= {b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not i
 WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|\p{L}+|\p{N}|[^\s\p{L}\p{N}]+"
 
 
-def byte_pairs(words: list[str], merges: list[tuple[str, str]]) -> list[int]:
-    """Token ids of words in CLIP's scheme: the pair of lowest rank is joined first."""
-    rank = {pair: i for i, pair in enumerate(merges)}
+@cache
+def vocabulary(merges: tuple[tuple[str, str], ...]) -> tuple[dict, dict]:
+    """Ranks of pairs and ids of pieces."""
     symbols = list(BYTES.values())
-    vocab = {piece: i for i, piece in enumerate([*symbols, *(s + "</w>" for s in symbols), *map("".join, merges)])}
+    pieces = [*symbols, *(s + "</w>" for s in symbols), *map("".join, merges)]
+    return {pair: i for i, pair in enumerate(merges)}, {piece: i for i, piece in enumerate(pieces)}
+
+
+def byte_pairs(words: list[str], merges: tuple[tuple[str, str], ...]) -> list[int]:
+    """Token ids of words in CLIP's scheme: the pair of lowest rank is joined first."""
+    rank, vocab = vocabulary(merges)
     ids = []
     for word in words:
         parts = [BYTES[b] for b in word.encode()]
@@ -120,12 +127,13 @@ def clip_ids(text: str, limit: int = 77) -> list[int]:
     """Of the tiny CLIP: its five merges, a text cut before the closing token."""
     import regex
 
-    merges = [("t", "h"), ("th", "e</w>"), ("d", "o"), ("do", "g</w>"), ("i", "n</w>")]
+    merges = (("t", "h"), ("th", "e</w>"), ("d", "o"), ("do", "g</w>"), ("i", "n</w>"))
     words = regex.findall(WORDS, unicodedata.normalize("NFC", text).lower())
     first = 2 * len(BYTES) + len(merges)
     return [first, *byte_pairs(words, merges)[: limit - 2], first + 1]
 
 
+@cache
 def hps_weights(path: Path) -> dict:
     """The authors' key names, told in the other ones."""
     w = torch.load(path, weights_only=True)["state_dict"]
@@ -166,18 +174,24 @@ def hps_pixels(image, size=32, antialias=True):
     return (canvas - torch.tensor(CLIP_MEAN)[:, None, None]) / torch.tensor(CLIP_STD)[:, None, None]
 
 
-def hps_ids(text: str) -> list[int]:
-    """Of OpenCLIP: its vocabulary file, read here. A special token that is spelled out is broken up."""
-    import ftfy
+@cache
+def open_clip_merges() -> tuple[tuple[str, str], ...]:
+    """From OpenCLIP's vocabulary file, read here."""
     import open_clip
-    import regex
 
     packed = (Path(open_clip.__file__).parent / "bpe_simple_vocab_16e6.txt.gz").read_bytes()
-    lines = gzip.decompress(packed).decode().split("\n")
-    merges = [tuple(line.split()) for line in lines[1 : 49152 - 256 - 2 + 1]]
+    return tuple(tuple(line.split()) for line in gzip.decompress(packed).decode().split("\n")[1 : 49152 - 256 - 2 + 1])
+
+
+@cache
+def hps_ids(text: str) -> list[int]:
+    """Of OpenCLIP. A special token that is spelled out is broken up."""
+    import ftfy
+    import regex
+
     text = " ".join(html.unescape(html.unescape(ftfy.fix_text(text))).split()).lower()
     text = text.replace("<start_of_text>", "< start_of_text>").replace("<end_of_text>", "< end_of_text>")
-    return [49406, *byte_pairs(regex.findall(WORDS, text), merges)[:75], 49407]
+    return [49406, *byte_pairs(regex.findall(WORDS, text), open_clip_merges())[:75], 49407]
 
 
 def bert_ids(text: str, vocab: dict[str, int], limit: int = 64) -> list[int]:

@@ -8,6 +8,7 @@ import math
 import random
 import shutil
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -52,10 +53,15 @@ def expected_pick(folder, image, text):
     return math.exp(load_file(folder / "model.safetensors")["logit_scale"].item()) * cosine
 
 
-def expected_align(folder, image, text):
+@cache
+def align_model(folder):
     from transformers import AlignModel
 
-    model = AlignModel.from_pretrained(folder).eval()
+    return AlignModel.from_pretrained(folder).eval()
+
+
+def expected_align(folder, image, text):
+    model = align_model(folder)
     square = image.convert("RGB").resize((40, 40), Image.Resampling.BILINEAR).crop((4, 4, 36, 36))
     vocab = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
     ids = torch.tensor([plain.bert_ids(text, vocab)])
@@ -160,6 +166,13 @@ def test_pictures_of_any_shape_are_scored(name, size, scorers):
 
 
 @pytest.mark.parametrize("name", TWO_TOWER)
+def test_endless_texts_are_scored(name, scorers):
+    texts = ["z" * 200_000, "dog " * 50_000, "\n" * 100_000, "\0\ud83d".encode("utf-8", "replace").decode()]
+    scores = scorers[name].score(pictures()[:1] * 4, texts)
+    assert all(math.isfinite(score.value) for score in scores) and scores[1].truncated and not scores[3].truncated
+
+
+@pytest.mark.parametrize("name", TWO_TOWER)
 def test_each_picture_and_text_is_encoded_once(name, scorers, monkeypatch):
     scorer, seen = scorers[name], []
     for method in ("images", "texts"):
@@ -211,6 +224,21 @@ def test_versions_of_hps(checkpoints):
     wanted = [expected_hps(folder, *pair, antialias=False) for pair in zip(images, texts)]
     np.testing.assert_allclose(values(old.score(images, texts)), wanted, atol=1e-5)
     assert new.revision != old.revision and new.parameters["version"] == "v2.1" and old.parameters["antialias"] is False
+
+
+def test_siglip_reads_lower_case_whatever_its_tokenizer_does(checkpoints, scorers, tmp_path):
+    """Published SigLIP 2 folders announce Gemma's tokenizer, which keeps capitals; the model was trained without."""
+    folder = shutil.copytree(checkpoints["siglip2_score"], tmp_path / "gemma")
+    rules = json.loads((folder / "tokenizer.json").read_text())
+    rules["normalizer"] = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    (folder / "tokenizer.json").write_text(json.dumps(rules))
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    scorer, images = load("scorers", f"siglip2_score:{folder}"), pictures()[:1]
+    assert scorer._towers.tokenizer("A").input_ids != scorer._towers.tokenizer("a").input_ids
+    upper, lower = (values(scorer.score(images, [text])) for text in ("THE Dog", "the dog"))
+    assert upper == lower == values(scorers["siglip2_score"].score(images, ["the dog"]))
 
 
 def test_source_and_variant_are_read_apart():
