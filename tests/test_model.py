@@ -79,6 +79,37 @@ def test_batching_order_and_padding_side_do_not_move_scores(scorer):
         scorer.processor.tokenizer.padding_side = "right"
 
 
+def test_a_picture_with_many_texts_is_looked_at_once(scorer):
+    """Same scores, fewer pictures through the tower; across batches where features are kept, and no more than fit."""
+    from protoscore.modeling.vision import VisionCache, names_of
+
+    images = [picture(1), picture(2, 50, 90)]
+    seen = []
+    hook = scorer.model.model.visual.register_forward_pre_hook(
+        lambda module, args, given: seen.append(len(given["grid_thw"])), with_kwargs=True
+    )
+    try:
+        alone = [[scorer.score([image], [text])[0] for text in TEXTS] for image in images]
+        seen.clear()
+        together = scorer.score([image for image in images for _ in TEXTS], TEXTS * 2)
+    finally:
+        hook.remove()
+    assert seen == [2]
+    np.testing.assert_allclose(together, np.ravel(alone), atol=1e-4)
+    inputs = encode(scorer.processor, images, TEXTS[:2]).inputs
+    names = names_of(inputs).tolist()
+    assert names == names_of(encode(scorer.processor, images, TEXTS[2:]).inputs).tolist() and names[0] != names[1]
+    cache = VisionCache(limit_gb=1)
+    with torch.inference_mode():
+        first, again = (scorer.model(**cache.look(scorer.model, inputs, names)).logits for _ in range(2))
+        assert torch.equal(first, again) and (cache.encoded, cache.reused) == (2, 2)
+        assert torch.equal(first, scorer.model(**inputs).logits)
+        small = VisionCache(limit_gb=max(seen.size for seen in cache._kept.values()) * 1.5 / 1e9)
+        for _ in range(2):
+            small.look(scorer.model, inputs, names)
+    assert len(small._kept) == 1 and small.encoded >= 3
+
+
 def test_attention_backends_agree(checkpoint):
     images, texts = [picture(i) for i in range(4)], TEXTS
     scores = [ProtoScore.from_pretrained(checkpoint, attn_implementation=a).score(images, texts) for a in ("sdpa", "eager")]

@@ -271,6 +271,40 @@ def test_a_frozen_vision_tower_is_not_differentiated(trained):
     assert all(p.grad is not None for p in model.parameters() if p.requires_grad)
 
 
+def test_remembered_pictures_change_nothing(trained, tmp_path):
+    """Two epochs with evaluations, adapters on a frozen tower: same losses with and without a cache, fewer pictures seen."""
+    arguments = ["--model_name_or_path", str(trained), "--use_peft", "true", "--lora_modules_to_save", "score", "--pairs", "8"]
+    arguments += [
+        "--lora_target_modules",
+        "q_proj",
+        "--lora_task_type",
+        "SEQ_CLS",
+        "--num_train_epochs",
+        "2",
+        "--image_size",
+        "64",
+    ]
+    arguments += ["--eval_triplets", "3", "--eval_strategy", "steps", "--eval_steps", "2", "--save_steps", "4"]
+    import reward
+
+    found = []
+    for gb in ("0", "1"):
+        caches = []
+        original = reward.VisionCache
+        reward.VisionCache = lambda limit: caches.append(original(limit)) or caches[-1]  # noqa: B023
+        try:
+            assert train(*arguments, "--vision_cache_gb", gb, "--output_dir", str(tmp_path / gb)).returncode == 0
+        finally:
+            reward.VisionCache = original
+        found.append(
+            (losses(tmp_path / gb), [e["eval_preference"] for e in history(tmp_path / gb, "eval_incongruent")], caches)
+        )
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-5)
+    assert found[0][1] == found[1][1] and not found[0][2]
+    # 16 pictures of pairs and 12 of evaluations, each seen twice
+    assert (found[1][2][0].encoded, found[1][2][0].reused) == (28, 28)
+
+
 def test_the_head_can_start_from_two_answers(trained, tmp_path):
     """As Qwen3-VL-Reranker's relevance: its base writes text, and the head is the difference of two rows."""
     from transformers import Qwen3VLForConditionalGeneration

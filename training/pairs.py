@@ -41,6 +41,9 @@ class PairArguments:
     head_from: list[str] = field(
         default_factory=list, metadata={"help": "two answers, e.g. 'yes no': the head starts as their logits' difference"}
     )
+    vision_cache_gb: float = field(
+        default=0.0, metadata={"help": "memory a process for features of a frozen vision tower; for evaluations and epochs"}
+    )
     keep_chat_template: bool = field(default=False, metadata={"help": "the base's own wording around a text, not ProtoScore's"})
     image_size: int = field(default=512, metadata={"help": "pixels a side that pictures are scaled to"})
 

@@ -15,6 +15,7 @@ from trl import RewardTrainer
 
 from protoscore.errors import ConfigError
 from protoscore.modeling.encode import encode
+from protoscore.modeling.vision import VisionCache, frozen, names_of
 from protoscore.schema import Cell
 from protoscore.stats.pairwise import five_quantities
 
@@ -27,39 +28,59 @@ class PairCollator:
     """Rows to one batch: of :func:`pairs.training_pairs` laid out as the trainer expects, [chosen; rejected]; of
     :func:`pairs.evaluation_cells` cell after cell. Runs in the data loader's workers, decoding and resizing included."""
 
-    def __init__(self, processor: Any):
-        self.processor = processor
+    def __init__(self, processor: Any, named: bool = False):
+        self.processor, self.named = processor, named
 
     def __call__(self, rows: list[dict]) -> dict[str, torch.Tensor]:
         sides = ["chosen", "rejected"] if "chosen" in rows[0] else [cell.value for cell in CELLS]
         images = [row[side] for side in sides for row in rows]
         batch = dict(encode(self.processor, images, [row["text"] for row in rows] * len(sides)).inputs)
+        if self.named:
+            batch["picture"] = names_of(batch)
         if len(sides) == 2:
             return batch | {"margin": torch.tensor([row["margin"] for row in rows])}
         return batch | {"cluster": torch.tensor([row["cluster"] for row in rows])}
 
 
 class PairTrainer(RewardTrainer):
-    """RewardTrainer that leaves rows as they are (our collator encodes them) and evaluates by the five quantities."""
+    """RewardTrainer that leaves rows as they are (our collator encodes them) and evaluates by the five quantities.
 
-    def __init__(self, *args: Any, processor: Any, **kwargs: Any):
+    Args:
+        cache_gb: memory for what a frozen vision tower makes of pictures, in each process; it pays when pictures come again,
+            as in every evaluation and in later epochs.
+
+    Raises:
+        ConfigError: there is a cache, but the tower learns, or its weights are spread over processes.
+    """
+
+    def __init__(self, *args: Any, processor: Any, cache_gb: float = 0.0, **kwargs: Any):
         self.processor = processor
+        self.cache = VisionCache(cache_gb) if cache_gb else None
         # The trainer itself can hold a tokenizer only; the processor is saved beside every checkpoint below.
         super().__init__(
-            *args, data_collator=PairCollator(processor), processing_class=processor.tokenizer,
+            *args, data_collator=PairCollator(processor, named=bool(cache_gb)), processing_class=processor.tokenizer,
             compute_metrics=five_metrics, **kwargs,
         )  # fmt: skip
         for parameter in self.model.parameters():
             if parameter.requires_grad:
                 # In bfloat16 a step of 1e-5 is below the last digit of most weights and would be lost.
                 parameter.data = parameter.data.float()
+        if self.cache and (self.is_fsdp_enabled or not frozen(self.model)):
+            raise ConfigError("vision_cache_gb needs a vision tower that does not learn, and no FSDP; set it to 0")
+
+    def compute_loss(self, model: Any, inputs: dict, *args: Any, **kwargs: Any) -> Any:
+        return super().compute_loss(model, self._seen(model, inputs), *args, **kwargs)
+
+    def _seen(self, model: Any, inputs: dict) -> dict:
+        """Inputs with pictures that are known already, where there is a cache."""
+        return self.cache.look(model, inputs, inputs.pop("picture").tolist()) if self.cache else inputs
 
     def prediction_step(self, model: Any, inputs: dict, prediction_loss_only: bool, ignore_keys: Any = None) -> tuple:
         """(None, (rows, 4) scores, (rows,) clusters)."""
         inputs = self._prepare_inputs(inputs)
         cluster = inputs.pop("cluster")
         with torch.no_grad(), self.compute_loss_context_manager():
-            logits = model(**inputs, use_cache=False).logits
+            logits = model(**self._seen(model, inputs), use_cache=False).logits
         return None, logits.float().view(len(CELLS), -1).T.contiguous(), cluster
 
     def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:

@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> None:
     processor, classifier = load(model, config, pairs)
     trainer = PairTrainer(
         model=classifier, args=config, train_dataset=training_pairs(pairs), eval_dataset=evaluation_cells(pairs),
-        processor=processor, peft_config=get_peft_config(model),
+        processor=processor, cache_gb=pairs.vision_cache_gb, peft_config=get_peft_config(model),
     )  # fmt: skip
     trainer.train(resume_from_checkpoint=resume)
     trainer.save_model(config.output_dir)  # uploads nothing

@@ -6,6 +6,8 @@ self-contained, since ``save_pretrained`` copies it beside the weights for users
 do not have this package.
 """
 
+from typing import Any
+
 from transformers import AutoModelForSequenceClassification, Qwen3VLConfig, Qwen3VLMoeConfig, Qwen3VLPreTrainedModel
 from transformers.modeling_layers import GenericForSequenceClassification
 from transformers.models.qwen3_vl_moe.modeling_qwen3_vl_moe import Qwen3VLMoePreTrainedModel
@@ -19,7 +21,10 @@ class Qwen3VLMoeForSequenceClassification(GenericForSequenceClassification, Qwen
     """The same over a mixture of experts (Qwen3-VL-30B-A3B and larger)."""
 
 
-OWN = {Qwen3VLConfig: Qwen3VLForSequenceClassification, Qwen3VLMoeConfig: Qwen3VLMoeForSequenceClassification}
+OWN: dict[Any, Any] = {
+    Qwen3VLConfig: Qwen3VLForSequenceClassification,
+    Qwen3VLMoeConfig: Qwen3VLMoeForSequenceClassification,
+}
 
 
 def register() -> None:

@@ -46,10 +46,11 @@ SCORE_TEMPLATE = """\
 
 
 class Encoded(NamedTuple):
-    """Model inputs for a batch of pairs, and which texts lost their end."""
+    """Model inputs for a batch of pairs, which texts lost their end, and which pictures are the same object."""
 
     inputs: BatchFeature
     truncated: list[bool]
+    pictures: list[int]
 
 
 def message(text: str) -> list[dict]:
@@ -80,7 +81,7 @@ def encode(
         except ImageError as error:
             raise ImageError(f"picture {position}: {error}") from error
     inputs = processor(text=prompts, images=pictures, padding=True, return_tensors="pt")
-    return Encoded(inputs, [flag for _, flag in cut])
+    return Encoded(inputs, [flag for _, flag in cut], [id(image) for image in images])
 
 
 def plain(text: str, special_tokens: Sequence[str] = ()) -> str:

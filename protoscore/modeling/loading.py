@@ -102,7 +102,7 @@ def answer_head(checkpoint: Checkpoint, processor: ProcessorMixin, answers: tupl
     ids = [processor.tokenizer(answer, add_special_tokens=False)["input_ids"] for answer in answers]
     if any(len(tokens) != 1 for tokens in ids):
         raise CheckpointError(f"{checkpoint.source}: {answers[0]!r} and {answers[1]!r} must be one token each; name others")
-    named = {}
+    named: dict[str, Path] = {}
     for path in sorted(checkpoint.path.glob(WEIGHTS[0])):
         with safe_open(path, "pt") as file:
             named |= {key: path for key in file.keys() if key == VOCABULARY or key.endswith("embed_tokens.weight")}  # noqa: SIM118

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, ProcessorMixin
 
 from protoscore.modeling.encode import Encoded, encode, lengths
 from protoscore.modeling.loading import load
+from protoscore.modeling.vision import VisionCache
 
 if TYPE_CHECKING:
     from protoscore.modeling.served import ServedProtoScore
@@ -70,7 +71,8 @@ class ProtoScore:
         """Scores of row-wise pairs, higher is better.
 
         Pairs are sorted by their number of tokens first, so that little is padded, and the next batch is decoded while the
-        model works on this one. How pairs are batched moves a score by rounding only (below 1e-4 in float32).
+        model works on this one. A picture that comes with several texts of a batch goes through the vision tower once. How
+        pairs are batched moves a score by rounding only (below 1e-4 in float32).
 
         Args:
             images: PIL images of any size and mode; ``protoscore.modeling.encode`` says what becomes of which.
@@ -124,5 +126,8 @@ class ProtoScore:
 
     @torch.inference_mode()
     def _forward(self, encoded: Encoded) -> list[float]:
-        logits = self.model(**encoded.inputs.to(self.model.device), use_cache=False).logits
+        inputs: Any = encoded.inputs.to(self.model.device)
+        if len(set(encoded.pictures)) < len(encoded.pictures):
+            inputs = VisionCache().look(self.model, inputs, encoded.pictures)
+        logits = self.model(**inputs, use_cache=False).logits
         return logits[:, 0].float().tolist()

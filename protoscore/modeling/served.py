@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "PROTOSCORE_API_KEY"
 AGAIN = {408, 429, 500, 502, 503, 504}  # worth another try
 TRIES = 4
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class ServerError(ProtoscoreError):

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -160,7 +161,7 @@ def loop_training(model: ProtoScore, images: list[Image.Image], texts: list[str]
 
 
 def trainer_run(model: ProtoScore, data: Dataset, batch: int, **settings: object) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
         config = RewardConfig(
             output_dir=folder, per_device_train_batch_size=batch, num_train_epochs=1, report_to="none", save_strategy="no",
             logging_strategy="no", disable_tqdm=True, use_cpu=not torch.cuda.is_available(), learning_rate=1e-5, **settings,
@@ -197,9 +198,9 @@ def main() -> None:
     data, workers, bf16 = rows(images, texts), min(4, os.cpu_count() or 1), torch.cuda.is_available()
     training = {
         "loop": lambda: loop_training(model, images, texts, learns),
-        "TRL": lambda: trainer_run(model, data, 1, bf16=bf16, gradient_checkpointing=True),
+        "TRL": lambda: trainer_run(model, data, 1, bf16=bf16, activation_checkpointing=True),
         "ours": lambda: trainer_run(
-            model, data, options.batch or 8, bf16=bf16, gradient_checkpointing=False, dataloader_num_workers=workers
+            model, data, options.batch or 8, bf16=bf16, activation_checkpointing=False, dataloader_num_workers=workers
         ),
     }
     report("training", "pairs", count, flops(lambda: loop_training(model, images, texts[:1], learns)), can, training)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from protoscore.benchmarks.transfer import Source
@@ -21,9 +22,9 @@ COLUMNS = ("Index", "Prompt", "HumanRatings", *MODELS)
 
 
 class GenAIBench:
-    columns = ("prompt", "model")
-    scenes = False
-    parent = None
+    columns: Sequence[str] = ("prompt", "model")
+    scenes: bool | None = False
+    parent: Path | None = None
 
     def __init__(self, source: str | None = None):
         self.source = source or str(SOURCE.hub_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,9 @@ MODELS = {  # as the ratings name them -> as the pictures do
 
 
 class Tifa160:
-    columns = ("prompt", "model")
-    scenes = False
-    parent = None
+    columns: Sequence[str] = ("prompt", "model")
+    scenes: bool | None = False
+    parent: Path | None = None
 
     def __init__(self, source: str | None = None):
         folder = _folder(source)

@@ -10,7 +10,7 @@ With s(c, i) the score of caption c and picture i, all comparisons strict, so th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,15 @@ PAIRS = [(caption, image) for caption in (0, 1) for image in (0, 1)]
 
 
 class Winoground:
-    columns = ("id", "caption", "image", "tag")
-    scenes = False
-    parent = None
+    columns: Sequence[str] = ("id", "caption", "image", "tag")
+    scenes: bool | None = False
+    parent: Path | None = None
 
     def __init__(self, source: str | None = None):
         self.source = source or str(SOURCE.hub_id)
         self.parameters: dict[str, Any] = {"benchmark": "winoground", "split": "test"}
-        self._records = _from_list(Path(source)) if source and Path(source).is_dir() else None
-        self._records = self._records or find(source, "test", COLUMNS, SOURCE)
+        listed = _from_list(Path(source)) if source and Path(source).is_dir() else None
+        self._records = listed or find(source, "test", COLUMNS, SOURCE)
 
     def __len__(self) -> int:
         return len(PAIRS) * len(self._records)
