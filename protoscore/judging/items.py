@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from protoscore.cells import items as cell_items
+from protoscore.cells import CellRows
 from protoscore.errors import DatasetError
 from protoscore.folder import parts, read_rows
 
@@ -64,9 +64,10 @@ class Items:
         return islice(self._rows(folder), self.limit)
 
     def _cells(self) -> Iterator[Item]:
-        for cell in cell_items(self.source, self.split, self.limit):
-            facts = {"triplet": cell.triplet, "cell": cell.cell, "domain": cell.domain, "knob": cell.knob, "text": cell.text}
-            yield Item(f"{cell.id}-{cell.cell}", (cell.image,), self._mapped(facts))
+        source = CellRows(self.source, self.split, self.limit)
+        for row in source.rows():
+            facts = dict(zip(source.columns, row.keys, strict=True)) | {"text": row.text}
+            yield Item(f"{facts.pop('id')}-{facts['cell']}", (row.image,), self._mapped(facts))
 
     def _rows(self, folder: Path) -> Iterator[Item]:
         for number, row in enumerate(self._source_rows(folder)):
