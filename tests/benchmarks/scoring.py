@@ -26,7 +26,7 @@ from PIL import Image
 
 from protoscore.rows import Row
 
-ROUNDS = 5
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 SCALE = 100.0  # of the torchmetrics form
 
 
@@ -162,7 +162,6 @@ def triplets(work: Path) -> None:
     from protoscore.scorers.clip_score import create
 
     count = int(os.environ.get("BENCH_TRIPLETS", "500"))
-    rounds = int(os.environ.get("BENCH_ROUNDS", "3"))
     folder = write_model(work / "b32")
     pictures = [picture(i) for i in range(4 * count)]
     rows = Made(4 * count, lambda n: (f"a picture of thing number {n // 4} near a pond", pictures[n]))
@@ -173,7 +172,7 @@ def triplets(work: Path) -> None:
         actions.append(torchmetrics_run(rows, folder, scorer.batch_size, theirs))
     except ImportError as error:
         print(f"triplets: without torchmetrics ({error})")
-    fast, slow, *other = medians(*actions, rounds=rounds)
+    fast, slow, *other = medians(*actions)
     print(f"{count} triplets x 4 cells    {slow / fast:8.2f} x a loop over pairs ({fast:.2f} s, {slow:.2f} s)")
     if other:
         apart = np.abs(ours[0] - theirs[0]).max() / SCALE
