@@ -355,9 +355,10 @@ def transfer(
     """How metrics fare on benchmarks that others made (paper, Table 11), with intervals."""
     from protoscore.benchmarks.transfer._run import run, show
     from protoscore.catalog import load
+    from protoscore.scoring import load_scorers
 
-    loaded = load("benchmarks.transfer", f"{benchmark}:{source}" if source else benchmark)
-    show(run(loaded, [load("scorers", name) for name in dict.fromkeys(scorer)], out, resamples))
+    rows = load("benchmarks.transfer", f"{benchmark}:{source}" if source else benchmark)
+    show(run(rows, list(load_scorers(scorer).values()), out, resamples))
     print(f"All groups and numbers: {out / 'transfer.json'}")
 
 

@@ -273,18 +273,13 @@ def test_a_frozen_vision_tower_is_not_differentiated(trained):
 
 def test_remembered_pictures_change_nothing(trained, tmp_path):
     """Two epochs with evaluations, adapters on a frozen tower: same losses with and without a cache, fewer pictures seen."""
-    arguments = ["--model_name_or_path", str(trained), "--use_peft", "true", "--lora_modules_to_save", "score", "--pairs", "8"]
-    arguments += [
-        "--lora_target_modules",
-        "q_proj",
-        "--lora_task_type",
-        "SEQ_CLS",
-        "--num_train_epochs",
-        "2",
-        "--image_size",
-        "64",
-    ]
-    arguments += ["--eval_triplets", "3", "--eval_strategy", "steps", "--eval_steps", "2", "--save_steps", "4"]
+    recipe = yaml.safe_load((ROOT / "training" / "recipes" / "paper.yaml").read_text())
+    recipe |= dict(
+        model_name_or_path=str(trained), pairs=8, image_size=64, num_train_epochs=2, gradient_accumulation_steps=1, bf16=False,
+        use_cpu=True, dtype="float32", eval_triplets=3, eval_steps=2, activation_checkpointing=False, learning_rate=1e-3,
+    )  # fmt: skip
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    arguments = ["--pairs", "8", "--save_steps", "4"]
     import reward
 
     found = []
@@ -293,7 +288,8 @@ def test_remembered_pictures_change_nothing(trained, tmp_path):
         original = reward.VisionCache
         reward.VisionCache = lambda limit: caches.append(original(limit)) or caches[-1]  # noqa: B023
         try:
-            assert train(*arguments, "--vision_cache_gb", gb, "--output_dir", str(tmp_path / gb)).returncode == 0
+            given = [*arguments, "--vision_cache_gb", gb, "--output_dir", str(tmp_path / gb)]
+            assert train(*given, recipe=str(tmp_path / "recipe.yaml")).returncode == 0
         finally:
             reward.VisionCache = original
         found.append(

@@ -38,6 +38,14 @@ class Budget(NamedTuple):
                 return f"the budget of {limit} {name if name != 'cost' else '(cost)'} is used up; raise --max-{name} to go on"
         return ""
 
+    def unknowable(self, reply: Reply) -> str:
+        """Why a limit cannot be kept with this judge; empty when it can."""
+        if self.tokens is not None and reply.tokens_out is None:
+            return "the judge reports no token use, so --max-tokens cannot be kept; use --max-calls"
+        if self.cost is not None and reply.cost is None:
+            return "what a reply costs is unknown, so --max-cost cannot be kept; give the judge price_in and price_out"
+        return ""
+
 
 class Patience(NamedTuple):
     """How failures are met. Waits are in seconds; each is drawn from the upper half of what the backoff allows (jitter)."""
@@ -135,8 +143,8 @@ class Asking:
             raise ProtoscoreError(f"judge {self.judge.name!r} gave {len(replies)} replies to {len(batch)} questions")
         self.ledger.end(self.judge.name, numbers, keys, replies)
         for reply in replies:
-            if not reply.failure and self.budget.tokens is not None and reply.tokens_out is None:
-                self.stopped = "the server reports no token use, so --max-tokens cannot be kept; use --max-calls"
+            if not reply.failure:
+                self.stopped = self.stopped or self.budget.unknowable(reply)
         return replies
 
     def _settle(self, question: Question, reply: Reply) -> None:

@@ -7,7 +7,8 @@ What is guaranteed, for a process that is killed at any moment (``kill -9`` incl
 - Attempts without an outcome were in flight when the process died, at most as many as calls run at once. Nobody can know
   whether they were billed, so they are *lost*: not asked again unless the user says so.
 
-A power cut may lose the last replies too (``synchronous=NORMAL``). Replies are kept raw: reading them again costs nothing.
+A call that timed out or broke off is tried again; a server may have billed what it did not deliver. A power cut may lose the
+last replies too (``synchronous=NORMAL``). Replies are kept raw: reading them again costs nothing.
 """
 
 from __future__ import annotations

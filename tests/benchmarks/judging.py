@@ -18,7 +18,7 @@ from protoscore.judges.local import create
 from protoscore.judging.protocol import load_protocol
 from tests.judging.support import TEXTS, picture, save_tiny_judge
 
-REQUESTS, BATCH, ROUNDS, TOKENS = 32, 32, 3, 48
+REQUESTS, BATCH, ROUNDS, TOKENS = 32, 32, 2, 48
 
 
 def main() -> None:
@@ -43,7 +43,8 @@ def main() -> None:
     equal = sum(a == b for a, b in zip(answers[1], answers[BATCH], strict=True))
     print(f"one by one   {1000 * alone / REQUESTS:7.1f} ms of CPU time a request (one thread)")
     print(
-        f"batch of {BATCH:2}  {1000 * together / REQUESTS:7.1f} ms, {alone / together:.1f} x as fast; {equal} of {REQUESTS} answers equal"
+        f"batch of {BATCH:2}  {1000 * together / REQUESTS:7.1f} ms, {alone / together:.1f} x as fast; "
+        f"{equal} of {REQUESTS} answers equal"
     )
 
 

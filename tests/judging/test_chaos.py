@@ -100,9 +100,8 @@ def check_row(number: int, row: dict) -> None:
     kind = next(
         k for k in (plan(number, attempt) for attempt in range(1, 9)) if k in ANSWERED or k == "400" or number % 500 == 499
     )
-    expected = {
-        "ok": "ok", "slow": "ok", "text_plain": "ok", "refusal": "refused", "filtered": "refused", "500": "error", "400": "error",
-    }.get(kind, "invalid")  # fmt: skip
+    states = {"refusal": "refused", "filtered": "refused", "500": "error", "400": "error"}
+    expected = states.get(kind, "ok" if kind in ("ok", "slow", "text_plain") else "invalid")
     assert row["state"] == expected, (kind, row["state"], row["reason"])
     if expected == "ok":
         assert row["answer_alignment"] == 1 + number % 5

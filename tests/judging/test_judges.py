@@ -142,9 +142,15 @@ class Picky(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.seen.append(body | {"authorization": self.headers["authorization"]})
         refused = "response_format" in body
-        text = {"error": {"message": "response_format of this type is not supported"}} if refused else {
-            "id": "1", "created": 1, "model": "m", "choices": [
-                {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": '{"alignment": 3}'}}]}  # fmt: skip
+        message = {"role": "assistant", "content": '{"alignment": 3}'}
+        text: dict = {
+            "id": "1",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        }
+        if refused:
+            text = {"error": {"message": "response_format of this type is not supported"}}
         data = json.dumps(text).encode()
         self.send_response(400 if refused else 200)
         self.send_header("content-length", str(len(data)))

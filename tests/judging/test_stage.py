@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from protoscore.catalog import load
-from protoscore.errors import ConfigError, DatasetError, UnknownName
+from protoscore.errors import ConfigError, DatasetError, ProtoscoreError, UnknownName
+from protoscore.judging.asking import Budget
 from protoscore.judging.asks import Robustness, label_order
 from protoscore.judging.audit import audit, safe
 from protoscore.judging.cascade import Rule, cascade
@@ -59,6 +60,15 @@ def test_equal_questions_are_asked_once_and_equal_names_are_refused(tmp_path):
         judge_items(ALIGNMENT, [one, one], rule, tmp_path / "other")
     with pytest.raises(DatasetError, match="other parameters"):
         judge_items(ALIGNMENT, [one], rule, tmp_path / "run", Robustness(shuffle=1))
+
+
+@pytest.mark.parametrize(("budget", "said"), [(Budget(tokens=5), "max-calls"), (Budget(cost=1.0), "price_in")])
+def test_a_budget_that_cannot_be_kept_ends_the_run(tmp_path, budget, said):
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"reply": {"alignment": 2}}')
+    with pytest.raises(ProtoscoreError, match=said):
+        judge_items(ALIGNMENT, some_items(200), load("judges", f"scripted:{path}"), tmp_path / "run", budget=budget)
+    assert pq.read_table(tmp_path / "run" / "verdicts.parquet").num_rows == 200
 
 
 def test_labels_are_shuffled_by_item_and_seed_and_numbers_are_not(tmp_path):
