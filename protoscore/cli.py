@@ -125,11 +125,11 @@ def score(
 
     5. As many prompts as pictures: one to one, file names in natural order (2 before 10), or in the order of the list.
     """
-    from protoscore.cells import CellRows
-    from protoscore.own_images import OwnImages
-    from protoscore.scoring import score_named
-    from protoscore.sharding import Shard
-    from protoscore.tables import export
+    from protoscore.reporting.tables import export
+    from protoscore.scoring.cells import CellRows
+    from protoscore.scoring.own_images import OwnImages
+    from protoscore.scoring.sharding import Shard
+    from protoscore.scoring.stage import score_named
 
     if (dataset is None) == (images is None) or (prompts is not None and images is None):
         raise ConfigError("give a DATASET, or --images with --prompts; see: protoscore score --help")
@@ -166,7 +166,7 @@ def report(
     normalise: Annotated[Literal["none", "minmax", "rank"], typer.Option(help="Scale of the score distributions.")] = "minmax",
 ) -> None:
     """What a run found: a table here, a self-contained HTML page, JSON, and a leaderboard row a scorer."""
-    from protoscore.report import make_report
+    from protoscore.reporting.report import make_report
 
     path = make_report(run, dataset, out, resamples, human, human_ties, normalise)
     print(f"Open {path} in a browser.")
@@ -187,8 +187,8 @@ def compare(
 
     The exit code is 0, 1 if a --fail option says so, and 2 for an error.
     """
-    from protoscore.comparison import compare as compare_runs
-    from protoscore.comparison import print_comparison, write_comparison
+    from protoscore.reporting.comparison import compare as compare_runs
+    from protoscore.reporting.comparison import print_comparison, write_comparison
 
     found = compare_runs(run_a, run_b, resamples)
     print_comparison(found)
@@ -229,7 +229,7 @@ def rate(
 @app.command()
 def scorers(name: Annotated[str | None, typer.Argument(help="A scorer, for its whole card.")] = None) -> None:
     """Explain the metrics: what each answers, range, direction, licence, memory, speed, known bias."""
-    from protoscore.scorer_cards import print_card, print_list
+    from protoscore.reporting.scorer_cards import print_card, print_list
 
     print_card(name) if name else print_list()
 
@@ -333,7 +333,7 @@ def publish(
     scorer: Annotated[str | None, typer.Option(help="Of results: whose, where the file has several.")] = None,
 ) -> None:
     """Check a folder and put it on the Hub in one commit; the same command goes on after a broken upload."""
-    from protoscore import publish as stage
+    from protoscore.publishing import stage
 
     options = stage.Options(public, pull_request, tag, collection, expect_revision, overwrite, benchmark, scorer)
     with stage.pack(kind, folder, repo_id, options) as parcel:
@@ -355,7 +355,7 @@ def transfer(
     """How metrics fare on benchmarks that others made (paper, Table 11), with intervals."""
     from protoscore.benchmarks.transfer._run import run, show
     from protoscore.catalog import load
-    from protoscore.scoring import load_scorers
+    from protoscore.scoring.stage import load_scorers
 
     rows = load("benchmarks.transfer", f"{benchmark}:{source}" if source else benchmark)
     show(run(rows, list(load_scorers(scorer).values()), out, resamples))

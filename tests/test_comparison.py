@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from protoscore.cli import main
-from protoscore.comparison import as_json, compare
 from protoscore.errors import DatasetError
 from protoscore.folder import write_manifest, write_table
-from protoscore.pages import environment
-from protoscore.tables import export
+from protoscore.reporting.comparison import as_json, compare
+from protoscore.reporting.pages import environment
+from protoscore.reporting.tables import export
 from tests.conftest import ROOT
 
 T2I = ROOT.parent / "shared" / "data" / "t2i"

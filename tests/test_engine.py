@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protoscore.catalog import load
-from protoscore.cells import CellRows
 from protoscore.decoding import open_image
-from protoscore.engine import block_size, score_blocks
 from protoscore.errors import ConfigError, DatasetError, ProtoscoreError, UnknownName
-from protoscore.index import Index, read_index
-from protoscore.rows import Row
 from protoscore.schema import Cell, Status
-from protoscore.scoring import score_dataset, score_named, score_rows
-from protoscore.sharding import Shard
-from protoscore.store import Store
+from protoscore.scoring.cells import CellRows
+from protoscore.scoring.engine import block_size, score_blocks
+from protoscore.scoring.index import Index, read_index
+from protoscore.scoring.rows import Row
+from protoscore.scoring.sharding import Shard
+from protoscore.scoring.stage import score_dataset, score_named, score_rows
+from protoscore.scoring.store import Store
 from tests.conftest import ROOT, cli
 from tests.controls import Apart, Drifting, Picky, Probe, brightness, digest, png, table, write_controls
 
@@ -179,7 +179,7 @@ def test_states_are_tried_again_only_when_asked_and_numbers_never(tmp_path):
 
 
 def test_a_number_in_the_store_is_never_replaced(tmp_path):
-    from protoscore.store import Result
+    from protoscore.scoring.store import Result
 
     store = Store(tmp_path / "s.sqlite")
     store.add("s", [Result("k", Status.OK, 1.0, "", False, 0.1), Result("f", Status.INVALID, None, "so", False, 0.1)])
@@ -194,7 +194,7 @@ def test_a_block_belongs_to_one_living_process(tmp_path):
     assert one.claim("b") and one.claim("b") and not two.claim("b")
     one.close()
     assert two.claim("b")
-    code = "import sys, os; from pathlib import Path; from protoscore.store import Store\n" \
+    code = "import sys, os; from pathlib import Path; from protoscore.scoring.store import Store\n" \
            "Store(Path(sys.argv[1])).claim('c'); os.kill(os.getpid(), 9)"  # fmt: skip
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "s.sqlite")], cwd=ROOT)
     assert two.claim("c"), "the dead hold nothing"

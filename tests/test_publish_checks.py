@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protoscore.errors import ConfigError, ProtoscoreError
-from protoscore.publish import Options, pack
 from protoscore.publishing import Kind
 from protoscore.publishing.cards import read_card
 from protoscore.publishing.files import File
 from protoscore.publishing.hub import Remote, difference
+from protoscore.publishing.stage import Options, pack
 from tests.conftest import ROOT
 from tests.hub_client import small_dataset
 from tests.hub_server import Blob, git_oid

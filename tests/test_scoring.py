@@ -19,12 +19,12 @@ import pytest
 from PIL import Image
 
 from protoscore.catalog import load, names
-from protoscore.cells import _HubTable, rows
 from protoscore.errors import UnknownName
+from protoscore.reporting.tables import read_scores
 from protoscore.schema import Cell, Status
 from protoscore.scorers import Score, facts_of
-from protoscore.scoring import score_dataset
-from protoscore.tables import read_scores
+from protoscore.scoring.cells import _HubTable, rows
+from protoscore.scoring.stage import score_dataset
 from tests.conftest import ROOT, cli
 from tests.controls import Probe, table
 

@@ -17,13 +17,13 @@ from sklearn.metrics import cohen_kappa_score
 from protoscore.catalog import names
 from protoscore.errors import DatasetError, UnknownName
 from protoscore.folder import write_manifest
-from protoscore.human import read_human
-from protoscore.reading import reading
-from protoscore.report import make_report
+from protoscore.reporting.human import read_human
+from protoscore.reporting.reading import reading
+from protoscore.reporting.report import make_report
+from protoscore.reporting.scorer_cards import all_facts, print_card, print_list
+from protoscore.reporting.tables import CELLS, read_scores
 from protoscore.schema import DOMAINS
-from protoscore.scorer_cards import all_facts, print_card, print_list
 from protoscore.stats.pairwise import five_quantities
-from protoscore.tables import CELLS, read_scores
 
 ROWS, KINDS = (
     240,

@@ -9,7 +9,7 @@ import pytest
 
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
 from protoscore.modeling.protoscore import ProtoScore
-from protoscore.reading import reading
+from protoscore.reporting.reading import reading
 from protoscore.scenes.draw import draw_scene
 from protoscore.scenes.sprites import manifest
 from protoscore.schema import Cell, derive_seed

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from protoscore.decoding import open_image
 from protoscore.errors import ConfigError, DatasetError, ImageError
 from protoscore.judges import Judge
 from protoscore.judging.asking import Budget, Patience
@@ -24,7 +25,6 @@ from protoscore.judging.stage import ONCE, PATIENT, UNLIMITED, Outcome, Run, by_
 from protoscore.judging.verdicts import Verdict, with_item_fields
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
-from protoscore.scoring import open_image
 
 
 class Rule(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
+from protoscore.decoding import open_image
 from protoscore.errors import DatasetError, ImageError, ProtoscoreError
 from protoscore.folder import claim, write_manifest, write_table, write_text
 from protoscore.judges import Judge, Reply
@@ -26,7 +27,6 @@ from protoscore.judging.progress import Progress
 from protoscore.judging.protocol import Protocol
 from protoscore.judging.verdicts import Verdict, failed, verdict_table
 from protoscore.schema import Status
-from protoscore.scoring import open_image
 
 ONCE, UNLIMITED, PATIENT = Robustness(), Budget(), Patience()
 LOST = "in flight when an earlier run was killed, so it may have been billed; --ask-lost asks it again"

@@ -13,11 +13,11 @@ import time
 
 import numpy as np
 
-from protoscore.human import CHOICES, Human
+from protoscore.reporting.human import CHOICES, Human
+from protoscore.reporting.study import make_study
+from protoscore.reporting.tables import CellTable
 from protoscore.schema import DOMAINS, KNOBS
 from protoscore.stats.agreement import majority
-from protoscore.study import make_study
-from protoscore.tables import CellTable
 
 PAIRS, TRIPLETS, SCORERS, RESAMPLES, ANNOTATED = 45_400, 8_225, 10, 10_000, 900
 

@@ -24,7 +24,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NU
 import numpy as np
 from PIL import Image
 
-from protoscore.rows import Row
+from protoscore.scoring.rows import Row
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 SCALE = 100.0  # of the torchmetrics form
@@ -95,7 +95,7 @@ def scores_of(run: Path) -> np.ndarray:
 
 def engine_run(rows: Made, scorer, work: Path, kept: list) -> Callable[[], None]:
     """The whole stage: index, decoding, scoring, store, table; a new folder each time."""
-    from protoscore.scoring import score_rows
+    from protoscore.scoring.stage import score_rows
 
     def action() -> None:
         out = Path(tempfile.mkdtemp(dir=work))
@@ -198,7 +198,7 @@ def rerun(work: Path) -> None:
 MEMORY = """
 import json, resource, sys
 from pathlib import Path
-from protoscore.scoring import score_rows
+from protoscore.scoring.stage import score_rows
 from protoscore.scorers.clip_score import create
 from tests.benchmarks.scoring import Made, picture
 count, folder, out = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])

@@ -200,7 +200,7 @@ def test_an_injection_changes_no_reading_and_its_success_is_a_number(tmp_path):
 
 
 def test_an_injection_is_drawn_into_the_picture_below_it():
-    from protoscore.scoring import open_image
+    from protoscore.decoding import open_image
 
     items = list(Injected(ALIGNMENT, some_items(1), "picture"))
     clean, system = items[0], next(item for item in items if item.fields["injection"] == "system")

@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from protoscore.catalog import load, names
 from protoscore.errors import CheckpointError, ConfigError, MissingExtra, UnknownName
 from protoscore.scorers import facts_of, split_variant
-from protoscore.store import result_key
+from protoscore.scoring.store import result_key
 from tests.conftest import ROOT, run
 from tests.scorers import plain
 from tests.scorers.conftest import SIZE, TEXTS, grid, pictures, write_clip

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from protoscore.benchmarks.transfer import Benchmark
 from protoscore.folder import write_text
 from protoscore.scorers import Scorer
-from protoscore.scoring import score_rows
+from protoscore.scoring.stage import score_rows
 from protoscore.stats.resampling import Estimate
 
 RESULT = "transfer.json"

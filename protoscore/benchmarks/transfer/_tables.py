@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from protoscore.benchmarks.transfer import Source
 from protoscore.errors import DatasetError
-from protoscore.rows import files_fingerprint
+from protoscore.scoring.rows import files_fingerprint
 
 
 class Records(Protocol):

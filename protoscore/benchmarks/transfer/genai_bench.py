@@ -9,7 +9,7 @@ from typing import Any
 from protoscore.benchmarks.transfer import Source
 from protoscore.benchmarks.transfer._rated import agreement
 from protoscore.benchmarks.transfer._tables import find, picture_bytes
-from protoscore.rows import Row
+from protoscore.scoring.rows import Row
 from protoscore.stats.resampling import Estimate
 
 SOURCE = Source(

@@ -17,7 +17,7 @@ from protoscore.benchmarks.transfer import Source
 from protoscore.benchmarks.transfer._rated import agreement
 from protoscore.benchmarks.transfer._tables import ListedRecords, picture_bytes
 from protoscore.errors import DatasetError
-from protoscore.rows import Row
+from protoscore.scoring.rows import Row
 from protoscore.stats.resampling import Estimate
 
 SOURCE = Source(

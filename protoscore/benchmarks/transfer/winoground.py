@@ -17,7 +17,7 @@ from typing import Any
 from protoscore.benchmarks.transfer import Source
 from protoscore.benchmarks.transfer._tables import ListedRecords, Records, find, picture_bytes
 from protoscore.errors import DatasetError
-from protoscore.rows import Row
+from protoscore.scoring.rows import Row
 from protoscore.stats.resampling import Estimate
 from protoscore.stats.transfer import winoground_scores
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protoscore.errors import DatasetError
-from protoscore.human import Human, Ties
+from protoscore.reporting.human import Human, Ties
+from protoscore.reporting.tables import CELLS, CellTable
 from protoscore.schema import DOMAINS, KNOBS, Cell
 from protoscore.stats.paired import holm, minmax, rank_normalise
 from protoscore.stats.pairwise import FiveQuantities
 from protoscore.stats.panel import Draws, Groups, Pairing, compare_choices, five_quantities_by_group
 from protoscore.stats.resampling import Estimate, mean
-from protoscore.tables import CELLS, CellTable
 
 Normalisation = Literal["none", "minmax", "rank"]
 NC, PV, PC, NV = (CELLS.index(c.value) for c in (Cell.NON_CORRECT, Cell.PROTO_VIOLATED, Cell.PROTO_CORRECT, Cell.NON_VIOLATED))

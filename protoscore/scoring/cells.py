@@ -12,15 +12,15 @@ import pyarrow.parquet as pq
 
 from protoscore.errors import DatasetError
 from protoscore.folder import MANIFEST, parts, read_manifest, read_rows
-from protoscore.rows import Row, files_fingerprint
 from protoscore.schema import Cell
+from protoscore.scoring.rows import Row, files_fingerprint
 
 _TEXT = ("triplet", "rendition", "domain", "knob", "text")
 _PICTURES = tuple(f"{cell.value}_image" for cell in Cell)
 
 
 class CellRows:
-    """The four cells of every row of a ``controls`` config, as :class:`protoscore.rows.Rows`.
+    """The four cells of every row of a ``controls`` config, as :class:`protoscore.scoring.rows.Rows`.
 
     Args:
         source: a folder made by ``dataset_scripts/protobias/build.py``, or a Hub id.

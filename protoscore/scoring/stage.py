@@ -1,7 +1,7 @@
 """Stage: rows and some scorers in, one table of scores out. Resumes where it was stopped, alone or as one of many.
 
 The table depends on the rows, the scorers and their batch size, and not on stops, on shards, or on what an earlier run left in
-the store: what is computed is always a whole block (``protoscore.index`` says why), and a result is kept under its block. A
+the store: what is computed is always a whole block (``scoring.index`` says why), and a result is kept under its block. A
 scorer with ``batch_free = True`` says that its scores do not move with the batch at all; its results are kept by pair alone,
 and what it has scored in another dataset or order is taken as it is. A batch that ran out of memory and was scored one by one
 is the one exception in the last digit.
@@ -20,19 +20,19 @@ from typing import Any, NamedTuple
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from protoscore.catalog import load
-from protoscore.cells import CellRows
 from protoscore.decoding import open_image as open_image  # where it used to live
-from protoscore.engine import block_size, score_blocks
 from protoscore.errors import ConfigError, UnknownName
 from protoscore.folder import write_manifest, write_text
-from protoscore.index import Index, read_index
-from protoscore.rows import Rows
-from protoscore.run import Engine, Run
 from protoscore.schema import Status
-from protoscore.score_table import write_scores
 from protoscore.scorers import Scorer
-from protoscore.sharding import Shard, launched, ranks, use_own_gpu
-from protoscore.store import Store
+from protoscore.scoring.cells import CellRows
+from protoscore.scoring.engine import block_size, score_blocks
+from protoscore.scoring.index import Index, read_index
+from protoscore.scoring.rows import Rows
+from protoscore.scoring.run import Engine, Run
+from protoscore.scoring.sharding import Shard, launched, ranks, use_own_gpu
+from protoscore.scoring.store import Store
+from protoscore.scoring.table import write_scores
 
 AGAIN = frozenset({Status.ERROR})  # what every run tries again
 STORE = "results.sqlite"
@@ -74,7 +74,7 @@ def score_named(
     scorers = load_scorers(specs, batch_size)
     if engine == "local":
         return score_rows(rows, list(scorers.values()), out, shard, states)
-    from protoscore.ray_engine import RayEngine
+    from protoscore.scoring.ray_engine import RayEngine
 
     ray = RayEngine({scorer.name: spec for spec, scorer in scorers.items()})
     return score_rows(rows, list(scorers.values()), out, retry=states, engine=ray)
@@ -102,7 +102,7 @@ def score_rows(
         shard: do this part only, into a store of its own in ``out``, and write no table. A run without it takes the stores
             of all shards that it finds there, scores what is still missing and writes the table.
         retry: states of earlier runs to try again, besides ``error``.
-        engine: what turns blocks into outcomes, e.g. :class:`protoscore.ray_engine.RayEngine`.
+        engine: what turns blocks into outcomes, e.g. :class:`protoscore.scoring.ray_engine.RayEngine`.
     """
     _refuse_twins(scorers)
     again = AGAIN | set(retry)

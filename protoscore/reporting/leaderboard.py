@@ -10,8 +10,8 @@ import pyarrow as pa
 
 import protoscore
 from protoscore.folder import manifest_hash, write_table, write_text
-from protoscore.reading import reading
-from protoscore.study import Study
+from protoscore.reporting.reading import reading
+from protoscore.reporting.study import Study
 
 TASK = "controls"  # the config that was scored; task id of the dataset's eval.yaml
 

@@ -14,11 +14,11 @@ from rich.text import Text
 
 import protoscore
 from protoscore.folder import manifest_hash, read_manifest, write_text
-from protoscore.pages import environment, number
+from protoscore.reporting.pages import environment, number
+from protoscore.reporting.tables import PromptTable, read_prompts
 from protoscore.schema import Status
 from protoscore.stats.resampling import Estimate, cluster_bootstrap, interval
 from protoscore.stats.small_samples import expanded_level
-from protoscore.tables import PromptTable, read_prompts
 
 SHOWN = 8  # rows shown from each end
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from protoscore.engine import Outcome, Scored, block_size
-from protoscore.index import Block, Index
-from protoscore.rows import Rows
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
-from protoscore.store import Result, Store, result_key, scorer_key
+from protoscore.scoring.engine import Outcome, Scored, block_size
+from protoscore.scoring.index import Block, Index
+from protoscore.scoring.rows import Rows
+from protoscore.scoring.store import Result, Store, result_key, scorer_key
 
 Engine = Callable[[Rows, Scorer, Iterable[Block]], Iterator[Scored]]
 WAIT = 0.2  # seconds between looks at what other processes are working on

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from protoscore.folder import whole_file
-from protoscore.index import Index
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
-from protoscore.store import Result
+from protoscore.scoring.index import Index
+from protoscore.scoring.store import Result
 
 OUTCOME = [
     ("scorer", pa.string()),

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from protoscore.catalog import load
-from protoscore.engine import Outcome, Scored, score_blocks
 from protoscore.errors import MissingExtra
-from protoscore.index import Block
-from protoscore.rows import Rows
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
+from protoscore.scoring.engine import Outcome, Scored, score_blocks
+from protoscore.scoring.index import Block
+from protoscore.scoring.rows import Rows
 
 PER_TASK = 4  # blocks that a worker takes at a time
 

@@ -23,11 +23,11 @@ from scipy.stats import norm
 import protoscore
 from protoscore.errors import DatasetError
 from protoscore.folder import manifest_hash, read_manifest, write_text
+from protoscore.reporting.tables import PromptTable, read_prompts
 from protoscore.schema import Status
 from protoscore.stats.paired import UnitsNeeded, holm, units_needed
 from protoscore.stats.resampling import Estimate, cluster_bootstrap, interval
 from protoscore.stats.small_samples import expanded_level, sign_flip
-from protoscore.tables import PromptTable, read_prompts
 
 LEVEL = 0.05
 POWER = 0.8
@@ -270,7 +270,7 @@ def p_value(p: float) -> str:
 
 def write_comparison(found: Comparison, run_a: Path, run_b: Path, page: Path) -> None:
     """Write the HTML page, and the numbers as JSON beside it."""
-    from protoscore.pages import environment
+    from protoscore.reporting.pages import environment
 
     names = {"A": run_a.name or str(run_a), "B": run_b.name or str(run_b)}
     html = (

@@ -13,17 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 import protoscore
-from protoscore.cells import rows
 from protoscore.errors import DatasetError, ImageError
 from protoscore.folder import manifest_hash, read_manifest, write_text
-from protoscore.human import Human, Ties, annotations_of, read_human
-from protoscore.leaderboard import leaderboard, write_leaderboard
-from protoscore.pages import environment, number, thumbnail
-from protoscore.reading import Reading, reading
+from protoscore.reporting.human import Human, Ties, annotations_of, read_human
+from protoscore.reporting.leaderboard import leaderboard, write_leaderboard
+from protoscore.reporting.pages import environment, number, thumbnail
+from protoscore.reporting.reading import Reading, reading
+from protoscore.reporting.study import CELL_TITLES, QUARTILES, Normalisation, Study, make_study, numbers, read_seconds
+from protoscore.reporting.summary import make_summary
+from protoscore.reporting.tables import CELLS, CellTable, is_own_images, read_scores
 from protoscore.schema import Cell
-from protoscore.study import CELL_TITLES, QUARTILES, Normalisation, Study, make_study, numbers, read_seconds
-from protoscore.summary import make_summary
-from protoscore.tables import CELLS, CellTable, is_own_images, read_scores
+from protoscore.scoring.cells import rows
 
 WORST = 6  # pairs shown a scorer
 PAPER_PAIRS = 1_800  # text-image pairs of the paper's Table 10
@@ -58,11 +58,11 @@ def make_report(
 ) -> Path:  # fmt: skip
     """Print the table, write ``report.json``, ``leaderboard.jsonl`` and ``.parquet`` and the HTML page; return the page's path.
 
-    A run over a team's own pictures has no cells to compare: it gets the page of :mod:`protoscore.summary`.
+    A run over a team's own pictures has no cells to compare: it gets the page of :mod:`protoscore.reporting.summary`.
 
     Args:
         dataset: the scored dataset, for the pictures of the worst pairs, and for its annotations if it has some.
-        human: people's choices on the pairs (see :mod:`protoscore.human`), for kappa as in the paper's Table 3.
+        human: people's choices on the pairs (see :mod:`protoscore.reporting.human`), for kappa as in the paper's Table 3.
         human_ties: whether a majority without a preference is left out of kappa, or counts as wrong.
         normalise: how scores of different scales are brought to one for the picture of their distributions.
 

@@ -1,7 +1,7 @@
 """From blocks of pairs to outcomes: each picture and each text of a block is encoded once, and no failure stops the rest.
 
 Pictures are read forward and decoded in threads, ahead of the device and across blocks. What a batch holds is settled by its
-block alone (see ``protoscore.index``): pictures in their order, texts and whole pairs sorted by length so that little is
+block alone (see ``scoring.index``): pictures in their order, texts and whole pairs sorted by length so that little is
 padded. A batch in which the scorer raises is scored one by one, so that the guilty input ends as ``error`` with the reason and
 the others get their number.
 """
@@ -18,11 +18,11 @@ from PIL.Image import Image
 
 from protoscore.decoding import Decoder, Picture
 from protoscore.errors import ProtoscoreError
-from protoscore.index import Block
 from protoscore.made_with import made_with
-from protoscore.rows import Row, Rows
 from protoscore.schema import Status
 from protoscore.scorers import Score, Scorer, Separable
+from protoscore.scoring.index import Block
+from protoscore.scoring.rows import Row, Rows
 
 BATCH_PIXELS = 200_000_000  # a batch of pictures closes early here, so that a few huge ones cannot fill the memory
 SKIP = 512  # rows; a longer gap is left out by opening the source anew

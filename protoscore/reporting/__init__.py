@@ -1,0 +1,1 @@
+"""What a table of scores says: estimates with intervals, words, pages, comparisons of runs, leaderboard rows."""
