@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import random
 import resource
@@ -14,19 +15,21 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from protoscore.catalog import load, names
 from protoscore.errors import UnknownName
+from protoscore.reporting.report import make_report
 from protoscore.reporting.tables import read_scores
 from protoscore.schema import Cell, Status
 from protoscore.scorers import Score, facts_of
-from protoscore.scoring.cells import _HubTable, rows
-from protoscore.scoring.stage import score_dataset
+from protoscore.scoring.cells import CellRows, _Files, _HubTable
+from protoscore.scoring.stage import score_dataset, score_rows
 from tests.conftest import ROOT, cli
-from tests.controls import Probe, table
+from tests.controls import Probe, png, table
 
 
 def test_every_cell_is_scored_once_and_rightly(dataset, tmp_path):
@@ -194,6 +197,38 @@ def test_a_hub_dataset_gives_the_rows_of_its_files(dataset, tmp_path, monkeypatc
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
-    published = _HubTable(str(dataset), "test")
-    from_files = list(rows(str(dataset)))
-    assert len(published) == len(from_files) and list(published.rows(3, 6)) == from_files[3:6]
+    published, files = _HubTable(str(dataset), "test"), _Files(str(dataset), "test")
+    assert published.layout == files.layout and len(published) == len(files)
+    assert list(published.rows(3, 6)) == list(files.rows(3, 6))
+
+
+def test_a_dataset_of_two_pictures_gives_the_papers_accuracy_and_nothing_more(tmp_path, monkeypatch, capsys):
+    """In the columns of the authors' published set: no triplet, no rendition, domains in the singular."""
+    import datasets
+
+    rows = [
+        {"id": f"ani{n:05}", "domain": "animal", "knob": "count", "text": "a bird with two stones"}
+        | {f"{side}_image": {"bytes": png(n, side), "path": None} for side in ("correct", "adversarial")}
+        for n in range(6)
+    ]
+    image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    text = [(name, pa.string()) for name in ("id", "domain", "knob", "text")]
+    schema = pa.schema([*text, ("correct_image", image), ("adversarial_image", image)])
+    (tmp_path / "set" / "data").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "set" / "data" / "test-00000.parquet")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    hub = _HubTable(str(tmp_path / "set"), "test")
+    assert list(hub.layout.pictures) == [Cell.NON_CORRECT, Cell.PROTO_VIOLATED] and len(hub) == 6
+    source = CellRows.__new__(CellRows)
+    vars(source).update(source="authors", _limit=None, parameters={}, _table=hub, parent=None, scenes=None)
+    source._pictures = hub.layout.pictures
+    score_rows(source, [load("scorers", "random")], tmp_path / "run")
+    scored = table(tmp_path / "run")
+    assert [(r["id"], r["cell"], r["domain"]) for r in scored[:2]] == [
+        ("ani00000-0", "non_correct", "animals"), ("ani00000-0", "proto_violated", "animals"),
+    ]  # fmt: skip
+    won = np.mean([right["score"] > wrong["score"] for right, wrong in zip(scored[::2], scored[1::2], strict=True)])
+    make_report(tmp_path / "run", None, None, 200)
+    found = json.loads((tmp_path / "run" / "report.json").read_text())["scorers"]["random"]["all"]
+    assert found["incongruent"]["value"] == pytest.approx(won) and found["incongruent"]["n"] == 6
+    assert found["congruent"]["n"] == found["sensitivity"]["n"] == 0 and "nan" not in capsys.readouterr().out

@@ -23,7 +23,8 @@ from protoscore.reporting.study import CELL_TITLES, QUARTILES, Normalisation, St
 from protoscore.reporting.summary import make_summary
 from protoscore.reporting.tables import CELLS, CellTable, is_own_images, read_scores
 from protoscore.schema import Cell
-from protoscore.scoring.cells import rows
+from protoscore.scoring.cells import CellRows
+from protoscore.scoring.rows import Row
 
 WORST = 6  # pairs shown a scorer
 PAPER_PAIRS = 1_800  # text-image pairs of the paper's Table 10
@@ -140,7 +141,7 @@ def _print(study: Study, readings: dict[str, Reading], manifest: dict[str, Any])
         short = name if len(name) < 19 else f"…{name[-17:]}"
         values = study.quantities[name]["all"]._asdict().items()
         table.add_row(Text(short), *(_value(q, e.value) for q, e in values))
-        table.add_row("", *(f"{_short(e.low)}–{_short(e.high)}" if e.n else "" for _, e in values), style="dim")
+        table.add_row("", *(f"{_short(e.low)}–{_short(e.high)}" if e.value == e.value else "" for _, e in values), style="dim")
     console = Console()
     console.print(table)
     if study.human is not None:
@@ -196,27 +197,26 @@ def _pictures(dataset: str, manifest: dict[str, Any], tables: list[CellTable]) -
     """For each scorer its worst pairs, with thumbnails as data URIs."""
     worst = {table.scorer: mistakes(table) for table in tables}
     wanted = {m.id for found in worst.values() for m in found}
-    found: dict[str, dict] = {}
-    for row in rows(dataset, manifest["parameters"]["split"]):
-        name = f"{row['triplet']}-{row['rendition']}"
-        if name in wanted:
-            found[name] = row
-        if len(found) == len(wanted):
+    found: dict[str, dict[str, Row]] = {}
+    for row in CellRows(dataset, manifest["parameters"]["split"]).rows() if wanted else ():
+        if row.keys[0] in wanted:
+            found.setdefault(row.keys[0], {})[row.keys[2]] = row
+        elif len(found) == len(wanted):
             break
     if wanted - found.keys():
         raise DatasetError(f"{dataset} is not the dataset of this run (it has no row {min(wanted - found.keys())})")
     return {name: [_shown(m, found[m.id]) for m in some] for name, some in worst.items()}
 
 
-def _shown(mistake: Mistake, row: dict) -> dict[str, Any]:
-    pictures = {
-        side: _thumbnail(row[f"{cell.value}_image"]) for side, cell in (("right", mistake.right), ("wrong", mistake.wrong))
-    }
-    return {"text": row["text"], "kind": mistake.kind, "margin": -mistake.margin, "knob": row["knob"], **pictures}
+def _shown(mistake: Mistake, cells: dict[str, Row]) -> dict[str, Any]:
+    shown = {side: cells[cell.value] for side, cell in (("right", mistake.right), ("wrong", mistake.wrong))}
+    pictures = {side: _thumbnail(row.image) for side, row in shown.items()}
+    *_, knob = shown["right"].keys
+    return {"text": shown["right"].text, "kind": mistake.kind, "margin": -mistake.margin, "knob": knob, **pictures}
 
 
-def _thumbnail(image: dict) -> str:
+def _thumbnail(image: bytes) -> str:
     try:
-        return thumbnail(image["bytes"])
+        return thumbnail(image)
     except ImageError as error:  # it was scored, so the dataset has changed since
         raise DatasetError(f"a picture of the dataset cannot be read any more ({error}); score it again") from error

@@ -1,92 +1,116 @@
-"""Reading a four-cell dataset, from a folder or by Hub id, one picture at a time."""
+"""Reading a dataset of cells, from a folder or by Hub id, one picture at a time.
+
+Two layouts are known: all four cells a row (our ``controls`` config), and the paper's two (``pairs``, and the set that the
+paper's authors published), which lets a report give the paper's accuracy and nothing more.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from protoscore.errors import DatasetError
-from protoscore.folder import MANIFEST, parts, read_manifest, read_rows
+from protoscore.folder import MANIFEST, parts, read_manifest
 from protoscore.schema import Cell
 from protoscore.scoring.rows import Row, files_fingerprint
 
-_TEXT = ("triplet", "rendition", "domain", "knob", "text")
-_PICTURES = tuple(f"{cell.value}_image" for cell in Cell)
+
+class Layout(NamedTuple):
+    """A config, and the column of each cell's picture in it."""
+
+    config: str
+    pictures: dict[Cell, str]
+
+
+LAYOUTS = (
+    Layout("controls", {cell: f"{cell.value}_image" for cell in Cell}),
+    Layout("pairs", {Cell.NON_CORRECT: "correct_image", Cell.PROTO_VIOLATED: "adversarial_image"}),
+)
+_TEXT = ("domain", "knob", "text")
+_DOMAINS = {"animal": "animals", "object": "objects"}  # as the authors' set spells them
 
 
 class CellRows:
-    """The four cells of every row of a ``controls`` config, as :class:`protoscore.scoring.rows.Rows`.
+    """Every cell of every row of a dataset, as :class:`protoscore.scoring.rows.Rows`.
 
     Args:
         source: a folder made by ``dataset_scripts/protobias/build.py``, or a Hub id.
-        limit: rows of the dataset (four pictures each) to stop after.
+        limit: rows of the dataset (of two or four pictures) to stop after.
 
     Raises:
-        DatasetError: the folder is no such dataset.
+        DatasetError: the source is no such dataset.
     """
 
     columns: Sequence[str] = ("id", "triplet", "cell", "domain", "knob")
 
     def __init__(self, source: str, split: str = "test", limit: int | None = None):
-        self.source, self._split, self._limit = source, split, limit
+        self.source, self._limit = source, limit
         self.parameters: dict[str, Any] = {"split": split, "limit": limit}
         folder = Path(source)
-        self._hub = None if folder.exists() else _HubTable(source, split)
+        self._table: _Files | _HubTable = _Files(source, split) if folder.exists() else _HubTable(source, split)
         self.parent = folder if (folder / MANIFEST).is_file() else None
         self.scenes = None if self.parent is None else not read_manifest(self.parent).get("photographic", False)
-        self._sizes = [] if self._hub else [_size(path) for path in _files(source, split)]
-        if self._hub:
-            self.parameters["revision"] = self._hub.revision
+        if isinstance(self._table, _HubTable):
+            self.parameters["revision"] = self._table.revision
+        self._pictures = self._table.layout.pictures
 
     def __len__(self) -> int:
-        total = len(self._hub) if self._hub else sum(self._sizes)
-        return len(Cell) * min(total, self._limit if self._limit is not None else total)
+        total = len(self._table)
+        return len(self._pictures) * min(total, self._limit if self._limit is not None else total)
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        each = len(self._pictures)
         stop = len(self) if stop is None else min(stop, len(self))
-        number = start - start % len(Cell)
-        for row in self._table(number // len(Cell), -(-stop // len(Cell))):
-            name = f"{row['triplet']}-{row['rendition']}"
-            for cell in Cell:
+        number = start - start % each
+        for row in self._table.rows(number // each, -(-stop // each)):
+            triplet = row.get("triplet") or row["id"]
+            domain = _DOMAINS.get(row["domain"], row["domain"])
+            for cell, column in self._pictures.items():
                 if start <= number < stop:
-                    keys = (name, row["triplet"], cell.value, row["domain"], row["knob"])
-                    yield Row(keys, row["text"], (row[f"{cell.value}_image"] or {}).get("bytes") or b"")
+                    keys = (f"{triplet}-{row.get('rendition', 0)}", triplet, cell.value, domain, row["knob"])
+                    yield Row(keys, row["text"], (row[column] or {}).get("bytes") or b"")
                 number += 1
 
     def fingerprint(self) -> str | None:
-        if self._hub:
-            return self._hub.revision
-        return files_fingerprint(_files(self.source, self._split), self.parameters)
+        if isinstance(self._table, _HubTable):
+            return self._table.revision
+        return files_fingerprint(self._table.files, self.parameters)
 
-    def _table(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
-        """Rows of the dataset (four pictures each); what lies before ``start`` is not read."""
-        if self._hub:
-            yield from self._hub.rows(start, stop)
-            return
+
+class _Files:
+    """The Parquet files of a config of a folder; what lies before a row that is asked for is not read.
+
+    Read as files and not by ``load_dataset(folder)``: its cache would serve the rows of an earlier build of that name.
+    """
+
+    def __init__(self, source: str, split: str):
+        found = ((layout, parts(Path(source) / layout.config, f"{split}-*.parquet")) for layout in LAYOUTS)
+        self.layout, self.files = next((pair for pair in found if pair[1]), (LAYOUTS[0], []))
+        if not self.files:
+            raise DatasetError(
+                f"{source} is no four-cell dataset: no controls/{split}-*.parquet; dataset_scripts/protobias/build.py makes one"
+            )
+        self._columns = [*_TEXT, "triplet", "rendition", *self.layout.pictures.values()]
+        self._sizes = [_size(path) for path in self.files]
+
+    def __len__(self) -> int:
+        return sum(self._sizes)
+
+    def rows(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
         first = 0
-        for path, size in zip(_files(self.source, self._split), self._sizes, strict=True):
+        for path, size in zip(self.files, self._sizes, strict=True):
             if start < first + size and first < stop:
-                yield from _range(path, max(0, start - first), min(size, stop - first))
+                yield from _range(path, self._columns, max(0, start - first), min(size, stop - first))
             first += size
 
 
-def rows(source: str, split: str = "test") -> Iterator[dict[str, Any]]:
-    """Rows of the ``controls`` config as they are, pictures undecoded."""
-    if Path(source).exists():
-        # Read as files and not by load_dataset(folder): its cache would serve the rows of an earlier build of that name.
-        yield from read_rows(_files(source, split), [*_TEXT, *_PICTURES], batch=16)
-    else:
-        hub = _HubTable(source, split)
-        yield from hub.rows(0, len(hub))
-
-
 class _HubTable:
-    """A ``controls`` config of the Hub: loaded once into the library's cache, then read from disk, at one commit."""
+    """A config of a Hub dataset: loaded once into the library's cache, then read from disk, at one commit."""
 
     def __init__(self, source: str, split: str):
         import datasets
@@ -97,17 +121,33 @@ class _HubTable:
                 self.revision: str | None = HfApi().dataset_info(source).sha
             except Exception:  # offline: the library may still have it in its cache, at a commit that it does not tell
                 self.revision = None
-            data = datasets.load_dataset(source, "controls", split=split, revision=self.revision)
+            data = self._load(source, split, [*(layout.config for layout in LAYOUTS), None])
         except Exception as error:  # the library raises its own kinds, the Hub client's and plain OSError
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise DatasetError(f"{source!r} is neither a folder here nor a dataset that can be loaded ({first})") from error
-        missing = set(_TEXT + _PICTURES) - set(data.column_names)
-        if missing:
-            raise DatasetError(f"{source!r} is no four-cell dataset: it lacks the column {min(missing)!r}")
-        data = data.select_columns([*_TEXT, *_PICTURES])
-        for column in _PICTURES:
+        names = set(data.column_names)
+        fits = [layout for layout in LAYOUTS if {*_TEXT, *layout.pictures.values()} <= names and names & {"triplet", "id"}]
+        if not fits:
+            missing = min({*_TEXT, *LAYOUTS[-1].pictures.values(), "id"} - names)
+            raise DatasetError(f"{source!r} is no dataset of two or four cells: it lacks the column {missing!r}")
+        self.layout = fits[0]
+        pictures = list(self.layout.pictures.values())
+        data = data.select_columns([*_TEXT, *(["triplet", "rendition"] if "triplet" in names else ["id"]), *pictures])
+        for column in pictures:
             data = data.cast_column(column, datasets.Image(decode=False))
         self._data = data
+
+    def _load(self, source: str, split: str, configs: list[str | None]) -> Any:
+        """The first of ``configs`` that the dataset has; None is its default one."""
+        import datasets
+
+        config, *others = configs
+        try:
+            return datasets.load_dataset(source, config, split=split, revision=self.revision)
+        except ValueError:  # no such config
+            if not others:
+                raise
+            return self._load(source, split, others)
 
     def __len__(self) -> int:
         return len(self._data)
@@ -116,21 +156,12 @@ class _HubTable:
         yield from self._data.select(range(start, min(stop, len(self))))
 
 
-def _files(source: str, split: str) -> list[Path]:
-    found = parts(Path(source) / "controls", f"{split}-*.parquet")
-    if not found:
-        raise DatasetError(
-            f"{source} is no four-cell dataset: no controls/{split}-*.parquet; dataset_scripts/protobias/build.py makes one"
-        )
-    return found
-
-
 def _size(path: Path) -> int:
     with _plain_parquet_errors(path):
         return pq.read_metadata(path).num_rows
 
 
-def _range(path: Path, start: int, stop: int) -> Iterator[dict[str, Any]]:
+def _range(path: Path, columns: list[str], start: int, stop: int) -> Iterator[dict[str, Any]]:
     """Rows ``start`` to ``stop`` of one Parquet file; row groups before and after are left alone."""
     with _plain_parquet_errors(path), pq.ParquetFile(path) as file:
         first = 0
@@ -138,7 +169,7 @@ def _range(path: Path, start: int, stop: int) -> Iterator[dict[str, Any]]:
             size = file.metadata.row_group(group).num_rows
             if start < first + size and first < stop:
                 at = first
-                for chunk in file.iter_batches(16, row_groups=[group], columns=[*_TEXT, *_PICTURES]):
+                for chunk in file.iter_batches(16, row_groups=[group], columns=columns):
                     low, high = max(0, start - at), min(chunk.num_rows, stop - at)
                     if low < high:
                         yield from chunk.slice(low, high - low).to_pylist()
