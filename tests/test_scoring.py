@@ -220,7 +220,9 @@ def test_a_dataset_of_two_pictures_gives_the_papers_accuracy_and_nothing_more(tm
     hub = _HubTable(str(tmp_path / "set"), "test")
     assert list(hub.layout.pictures) == [Cell.NON_CORRECT, Cell.PROTO_VIOLATED] and len(hub) == 6
     source = CellRows.__new__(CellRows)
-    vars(source).update(source="authors", _limit=None, parameters={}, _table=hub, parent=None, scenes=None)
+    vars(source).update(
+        source="authors", _limit=None, parameters={"split": "test", "limit": None}, _table=hub, parent=None, scenes=None
+    )
     source._pictures = hub.layout.pictures
     score_rows(source, [load("scorers", "random")], tmp_path / "run")
     scored = table(tmp_path / "run")
