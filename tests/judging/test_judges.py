@@ -102,10 +102,12 @@ def served(model):
         "--device",
         "cpu",
     ]
-    process = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    log = model.parent / "serve.log"  # a file: a pipe that nobody reads would fill and stop the server
+    with log.open("wb") as handle:
+        process = subprocess.Popen([*command, "--port", str(port)], stdout=handle, stderr=handle)
     try:
         for _ in range(600):
-            assert process.poll() is None, process.stderr.read().decode()[-2000:]
+            assert process.poll() is None, log.read_text()[-2000:]
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
                 break
