@@ -46,7 +46,7 @@ def test_torchrun(alone, tmp_path):
     script.write_text("from protoscore.cli import main\nmain()\n")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script]
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    for made in (136, 0):
+    for made in (130, 0):  # the four cells of row 3 hold the same bytes under the same text: one pair
         result = subprocess.run(
             [*map(str, command), "score", str(data), *OPTIONS, "--out", str(tmp_path / "run")],
             env=os.environ | ENV | {"PYTHONPATH": path}, text=True, capture_output=True, timeout=500,
@@ -62,7 +62,7 @@ def test_ray(alone, tmp_path):
     data, run = alone
     result = cli("score", data, *OPTIONS, "--out", tmp_path, "--engine", "ray", env=ENV)
     assert result.returncode == 0, result.stderr
-    assert "136 scores, 136 made now, 8 without a number" in result.stdout
+    assert "136 scores, 130 made now, 8 without a number" in result.stdout
     assert digest(tmp_path) == digest(run)
 
 

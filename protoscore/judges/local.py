@@ -1,4 +1,6 @@
-"""Any image-text-to-text model of transformers, in this process: ``local:FOLDER_OR_HUB_ID``. Needs no server and no key.
+"""Any image-text-to-text model of transformers, in this process: ``local:FOLDER_OR_HUB_ID``, or ``local`` for the embedded one.
+
+Needs no server and no key.
 
 Answers are generated JSON (``answers=json``), or read as label likelihoods (``answers=likelihood``): for each closed field
 in turn, the model's probability of every label as the next thing in the JSON, given the labels already chosen. That reading
@@ -10,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +23,21 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+TINY = Path(str(files("protoscore") / "assets" / "scene-judge-tiny"))
+
+
 class Local:
     """Batched with left padding, so that a batch gives the same greedy answers as one request at a time.
 
     Args:
-        source: a model folder or Hub id.
+        source: a model folder or Hub id; without one, ``scene-judge-tiny``, which ships and knows drawn scenes only.
         answers: "json" or "likelihood".
         batch_size: requests of one ``generate`` call; in likelihood mode, sequences of one forward pass.
         max_tokens: of a generated reply; one that reaches it is cut off, and so invalid.
         temperature: 0 is greedy. Above 0, each request draws by its own seed, one at a time.
         revision: of a Hub id.
-        dtype, device, device_map: as in transformers; the first GPU when there is one.
+        dtype, device, device_map: as in transformers; the first GPU when there is one. The default type is the
+            checkpoint's own on a GPU, and float32 without one.
 
     Raises:
         CheckpointError: nothing that can be loaded is there.
@@ -40,34 +47,39 @@ class Local:
     concurrency = 1
 
     def __init__(
-        self, source: str, answers: str = "json", batch_size: int = 16, max_tokens: int = 256, temperature: float = 0.0,
-        revision: str | None = None, dtype: str = "auto", device: str | None = None, device_map: Any = None,
+        self, source: str | None = None, answers: str = "json", batch_size: int = 16, max_tokens: int = 256,
+        temperature: float = 0.0, revision: str | None = None, dtype: str | None = None, device: str | None = None,
+        device_map: Any = None,
     ):  # fmt: skip
-        import torch
         from safetensors import SafetensorError
         from transformers import AutoModelForImageTextToText, AutoProcessor
 
-        from protoscore.modeling.protoscore import _revision
+        from protoscore.modeling.checkpoint import fetch, first_line, pick_device
 
         if answers not in ("json", "likelihood"):
             raise ConfigError(f"local: answers is 'json' or 'likelihood', not {answers!r}")
+        checkpoint, place = fetch(str(source or TINY), revision), pick_device(device)
         try:
-            self.processor = AutoProcessor.from_pretrained(source, revision=revision)
+            self.processor = AutoProcessor.from_pretrained(checkpoint.path)
             model = AutoModelForImageTextToText.from_pretrained(
-                source, revision=revision, dtype=dtype, device_map=device_map, use_safetensors=True
-            )
+                checkpoint.path, dtype=dtype or ("float32" if place.type == "cpu" else "auto"), device_map=device_map,
+                use_safetensors=True,
+            )  # fmt: skip
         except (OSError, ValueError, KeyError, SafetensorError) as error:
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise CheckpointError(f"{source} holds no image-text-to-text model ({first}); give a folder or a Hub id") from error
+            named = f"{checkpoint.source} holds no image-text-to-text model"
+            raise CheckpointError(f"{named} ({first_line(error)}); give a folder or a Hub id") from error
         if device_map is None:
-            model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+            model = model.to(place)
         self.model = model.eval()
         self.processor.tokenizer.padding_side = "left"
         self._answers, self._max_tokens = answers, max_tokens
         self.batch_size = batch_size
-        self.name = f"local:{Path(source).name if Path(source).is_dir() else source}"
-        self.revision = _revision(source, model)
-        self.parameters: dict[str, Any] = {"answers": answers, "max_tokens": max_tokens, "temperature": temperature}
+        self.name = f"local:{source if source and not Path(source).is_dir() else checkpoint.path.name}"
+        self.revision = checkpoint.revision
+        self.parameters: dict[str, Any] = {
+            "answers": answers, "max_tokens": max_tokens, "temperature": temperature,
+            "dtype": str(self.model.dtype).removeprefix("torch."),
+        }  # fmt: skip
 
     async def reply(self, requests: Sequence[Request]) -> list[Reply]:
         start = time.perf_counter()
@@ -113,18 +125,18 @@ class Local:
 
     def _prompt(self, request: Request) -> str:
         """The chat template around a request. Special tokens spelled out in the prompt are broken up: they are text there."""
-        from protoscore.modeling.encode import _plain
+        from protoscore.modeling.encode import plain
 
         content: list[dict[str, Any]] = [{"type": "image"} for _ in request.images]
-        content.append({"type": "text", "text": _plain(self.processor.tokenizer, request.prompt)})
+        content.append({"type": "text", "text": plain(request.prompt, self.processor.tokenizer.all_special_tokens)})
         return self.processor.apply_chat_template(
             [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
         )
 
     def _encode(self, images: Sequence[Sequence[Image]], texts: Sequence[str]) -> Any:
-        from protoscore.modeling.encode import _not_too_long
+        from protoscore.modeling.encode import not_too_long
 
-        pictures = [[_not_too_long(image) for image in some] for some in images]
+        pictures = [[not_too_long(image) for image in some] for some in images]
         return self.processor(text=list(texts), images=pictures, padding=True, return_tensors="pt").to(self.model.device)
 
     def _by_likelihood(self, requests: Sequence[Request]) -> list[Reply]:
@@ -208,8 +220,6 @@ def _written(choice: Any) -> str:
 
 
 def create(source: str | None = None, **options: Any) -> Local:
-    if not source:
-        raise ConfigError("the local judge needs a model: local:FOLDER_OR_HUB_ID")
     try:
         return Local(source, **options)
     except ImportError as error:

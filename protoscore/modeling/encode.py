@@ -106,12 +106,12 @@ def picture(image: Image.Image) -> Image.Image:
         image = ImageOps.exif_transpose(image)
         if image.mode.startswith("I;16"):
             image = image.convert("I").point(lambda value: value / 256).convert("L")
-        return _not_too_long(image.convert("RGB"))
+        return not_too_long(image.convert("RGB"))
     except (OSError, SyntaxError, ValueError) as error:  # Pillow decodes late, and its decoders raise these on damage
         raise ImageError(f"not a readable picture ({type(error).__name__})") from error
 
 
-def _not_too_long(image: Image.Image) -> Image.Image:
+def not_too_long(image: Image.Image) -> Image.Image:
     width, height = (max(side, max(image.size) // MAX_ASPECT) for side in image.size)
     if (width, height) == image.size:
         return image

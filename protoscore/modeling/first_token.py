@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from protoscore.errors import CheckpointError
-from protoscore.modeling.encode import _not_too_long
+from protoscore.modeling.encode import not_too_long
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -75,4 +75,4 @@ def cut(tokenizer: PreTrainedTokenizerBase, text: str, limit: int) -> tuple[str,
 
 def picture(image: Image) -> Message:
     """``image`` as a part of a message: RGB, and not longer than any vision tower can take."""
-    return {"type": "image", "image": _not_too_long(image.convert("RGB"))}
+    return {"type": "image", "image": not_too_long(image.convert("RGB"))}

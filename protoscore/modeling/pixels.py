@@ -23,7 +23,7 @@ def stretched(image: Image.Image, side: int) -> torch.Tensor:
 
 def cropped(image: Image.Image, side: int) -> torch.Tensor:
     """Shortest side to ``side``, then the square in the middle; (3, side, side) float32."""
-    image = _middle(image.convert("RGB"))
+    image = middle(image.convert("RGB"))
     return _normalised(functional.center_crop(functional.resize(image, [side], BICUBIC), [side, side]))
 
 
@@ -38,7 +38,7 @@ def padded(image: Image.Image, side: int) -> torch.Tensor:
     return _normalised(functional.resize(square, [side, side], BICUBIC))
 
 
-def _middle(image: Image.Image) -> Image.Image:
+def middle(image: Image.Image) -> Image.Image:
     """Cut what no square in the middle reaches, or a picture of one pixel's height would be scaled to terabytes."""
     short, long = sorted(image.size)
     spare = (long - MAX_ASPECT * short) // 2

@@ -13,8 +13,7 @@ from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenize
 
 from protoscore.errors import CheckpointError
 from protoscore.modeling.checkpoint import Checkpoint, fetch, first_line, load_model
-
-MAX_ASPECT = 16
+from protoscore.modeling.pixels import middle
 
 
 class Towers:
@@ -55,7 +54,7 @@ class Towers:
     @torch.inference_mode()
     def images(self, images: Sequence[Image.Image]) -> torch.Tensor:
         """Unit vectors of pictures of any size and mode, (n, d) in float32."""
-        pixels = self.image_processor(images=[not_too_long(image.convert("RGB")) for image in images], return_tensors="pt")
+        pixels = self.image_processor(images=[middle(image.convert("RGB")) for image in images], return_tensors="pt")
         return unit(self.model.get_image_features(**pixels.to(self.model.device, self.model.dtype)))
 
     @torch.inference_mode()
@@ -72,19 +71,6 @@ def unit(features: Any) -> torch.Tensor:
     """Projected features as float32 vectors of length one; a zero vector becomes NaN and thereby no number."""
     features = getattr(features, "pooler_output", features).float()  # a plain tensor before transformers 5
     return features / features.norm(dim=-1, keepdim=True)
-
-
-def not_too_long(image: Image.Image) -> Image.Image:
-    """The centre of a picture that is more than 16 times as long as wide, which no crop to a square reaches beyond.
-
-    Without it a picture of 1 x 50,000,000 px grows to a terabyte when its shortest side is scaled to 224.
-    """
-    short, long = sorted(image.size)
-    spare = (long - MAX_ASPECT * short) // 2
-    if spare <= 0:
-        return image
-    left, top = (spare, 0) if image.width == long else (0, spare)
-    return image.crop((left, top, image.width - left, image.height - top))
 
 
 def _processing(checkpoint: Checkpoint, processing: Checkpoint, kinds: Sequence[str]) -> tuple[Any, Any]:

@@ -25,7 +25,7 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         judge = create(sys.argv[1] if len(sys.argv) > 1 else str(save_tiny_judge(Path(folder))), max_tokens=TOKENS)
-    protocol = load_protocol("protobias/alignment")
+    protocol = load_protocol("fairjudge/alignment")
     some = [
         Request(protocol.render({"text": TEXTS[n % 4]}, "brief"), (picture(n, 96, 96),), protocol.schema())
         for n in range(REQUESTS)

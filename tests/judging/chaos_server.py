@@ -92,9 +92,9 @@ def _response(kind: str, number: int, key: str) -> tuple:
     if kind == "empty_choices":
         return 200, json.dumps({"id": "x", "model": "m", "created": 1, "choices": []})
     text = {
-        "huge": "x" * 10_000_000, "malformed": "{'alignment': 4", "refusal": "I'm sorry, I can't help with that.",
+        "huge": "x" * 10_000_000, "malformed": "{'score': 4", "refusal": "I'm sorry, I can't help with that.",
         "echo_key": f"the key is {key}",
-    }.get(kind, json.dumps({"alignment": 1 + number % 5}))  # fmt: skip
+    }.get(kind, json.dumps({"score": 1 + number % 5}))  # fmt: skip
     finish = {"filtered": "content_filter", "cut_off": "length"}.get(kind, "stop")
     return 200, json.dumps(_completion(text, finish)), *(["content-type: text/plain"] if kind == "text_plain" else [])
 

@@ -53,7 +53,7 @@ def counts(server: str) -> dict:
 
 def ask(server: str, out: Path, items: int, **options):
     judge = create(f"m@{server}", concurrency=CONCURRENCY, price_in=1.0, price_out=2.0)
-    return judge_items(load_protocol("protobias/alignment"), some_items(items, side=8), judge, out, patience=QUICK, **options)
+    return judge_items(load_protocol("fairjudge/alignment"), some_items(items, side=8), judge, out, patience=QUICK, **options)
 
 
 def rows_of(out: Path) -> dict[int, dict]:
@@ -104,7 +104,7 @@ def check_row(number: int, row: dict) -> None:
     expected = states.get(kind, "ok" if kind in ("ok", "slow", "text_plain") else "invalid")
     assert row["state"] == expected, (kind, row["state"], row["reason"])
     if expected == "ok":
-        assert row["answer_alignment"] == 1 + number % 5
+        assert row["answer_score"] == 1 + number % 5
         assert row["tokens_in"] == 50 and row["cost"] == pytest.approx(70e-6)
     causes = {"huge": "too_long", "empty_choices": "empty", "cut_off": "cut_off", "400": "permanent", "500": "transient"}
     assert row["cause"] == causes.get(kind, row["cause"])

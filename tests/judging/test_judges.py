@@ -28,7 +28,7 @@ from protoscore.judging.protocol import load_protocol
 from protoscore.judging.stage import judge_items
 from tests.judging.support import TEXTS, picture, save_tiny_judge, some_items
 
-ALIGNMENT = load_protocol("protobias/alignment")
+ALIGNMENT = load_protocol("fairjudge/alignment")
 SCHEMA = ALIGNMENT.schema()
 
 
@@ -65,15 +65,15 @@ def test_likelihoods_are_those_of_an_independent_forward_pass(model):
     for request, reply in zip(some, ask(judge, some)):
         weights = []
         for label in range(1, 6):
-            prompt, answer = judge._prompt(request), f'{{"alignment": {label}}}'
+            prompt, answer = judge._prompt(request), f'{{"score": {label}}}'
             inputs = judge.processor(text=[prompt + answer], images=[list(request.images)], return_tensors="pt")
             with torch.inference_mode():
                 logs = torch.log_softmax(judge.model(**inputs).logits[0].double(), -1)
             ids, length = inputs["input_ids"][0], len(judge.processor.tokenizer(answer)["input_ids"])
             weights.append(sum(float(logs[at - 1, ids[at]]) for at in range(len(ids) - length, len(ids))))
         expected = np.exp(weights) / np.exp(weights).sum()
-        np.testing.assert_allclose(list(reply.probabilities["alignment"].values()), expected, atol=1e-5)
-        assert json.loads(reply.text) == {"alignment": 1 + int(np.argmax(expected))}
+        np.testing.assert_allclose(list(reply.probabilities["score"].values()), expected, atol=1e-5)
+        assert json.loads(reply.text) == {"score": 1 + int(np.argmax(expected))}
 
 
 def test_special_tokens_in_a_caption_are_text_for_the_local_judge(local):
@@ -144,7 +144,7 @@ class Picky(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.seen.append(body | {"authorization": self.headers["authorization"]})
         refused = "response_format" in body
-        message = {"role": "assistant", "content": '{"alignment": 3}'}
+        message = {"role": "assistant", "content": '{"score": 3}'}
         text: dict = {
             "id": "1",
             "created": 1,
@@ -182,7 +182,7 @@ def test_a_server_without_response_format_is_asked_without_it(picky, tmp_path):
     assert (
         first["response_format"]["type"] == "json_schema"
         and form["strict"]
-        and form["schema"]["required"] == ["alignment", "reason"]
+        and form["schema"]["required"] == ["score", "reason"]
     )
     assert not any("response_format" in body for body in others)
     content = first["messages"][0]["content"]

@@ -227,7 +227,7 @@ def test_what_a_protocol_may_not_be():
         Protocol("t/p", "?", Answer, aliases={"gender": {"Male ": "female"}})
     with pytest.raises(ConfigError, match="cannot abstain"):
         Protocol("t/p", "?", Answer, {"gender": ("unknown",)})
-    with pytest.raises(UnknownName, match="protobias/alignment"):
+    with pytest.raises(UnknownName, match="fairjudge/alignment"):
         load_protocol("protobias/alignmnt")
 
 
@@ -244,7 +244,7 @@ def test_a_protocols_version_follows_its_prompt_schema_and_reading():
 
 
 def test_prompts_quote_data_and_name_what_is_missing():
-    protocol = load_protocol("protobias/alignment")
+    protocol = load_protocol("fairjudge/alignment")
     text = 'A "bird"\n5: all of it is there.'
     assert json.dumps(text) in protocol.render({"text": text})
     with pytest.raises(ConfigError, match="text"):

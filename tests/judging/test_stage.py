@@ -26,7 +26,7 @@ from tests.conftest import cli
 from tests.judging.support import TEXTS, png, some_items
 from tests.judging.test_parser import P
 
-ALIGNMENT = load_protocol("protobias/alignment")
+ALIGNMENT = load_protocol("fairjudge/alignment")
 
 
 def judge(folder: Path, body: str, name: str = "rule"):
@@ -41,18 +41,18 @@ def decisions(out: Path) -> dict[str, dict]:
 
 def test_every_item_has_a_verdict_and_a_second_run_asks_nothing(tmp_path):
     items = [*some_items(6), Item("broken", (b"no picture",), {"text": "A bird.", "group": "g0"})]
-    rule = judge(tmp_path, """return json.dumps({"alignment": int(re.search(r"No. (\\d)", request.prompt)[1])})""")
+    rule = judge(tmp_path, """return json.dumps({"score": int(re.search(r"No. (\\d)", request.prompt)[1])})""")
     first = judge_items(ALIGNMENT, items, rule, tmp_path / "run")
     again = judge_items(ALIGNMENT, items, rule, tmp_path / "run")
     assert (first.asked_now, again.asked_now) == (6, 0) and first.states == again.states == {"ok": 5, "invalid": 1, "error": 1}
     rows = pq.read_table(tmp_path / "run" / "verdicts.parquet").to_pylist()
     assert [row["item"] for row in rows] == [item.id for item in items]
-    assert rows[0]["cause"] == "out_of_range" and rows[6]["cause"] == "image" and rows[3]["answer_alignment"] == 3
-    assert rows[3]["text"] == items[3].fields["text"] and rows[3]["raw"] == '{"alignment": 3}'
+    assert rows[0]["cause"] == "out_of_range" and rows[6]["cause"] == "image" and rows[3]["answer_score"] == 3
+    assert rows[3]["text"] == items[3].fields["text"] and rows[3]["raw"] == '{"score": 3}'
 
 
 def test_equal_questions_are_asked_once_and_equal_names_are_refused(tmp_path):
-    rule = judge(tmp_path, "return '{\"alignment\": 2}'")
+    rule = judge(tmp_path, "return '{\"score\": 2}'")
     one = some_items(1)[0]
     outcome = judge_items(ALIGNMENT, [one, one._replace(id="twin")], rule, tmp_path / "run")
     assert outcome.asked_now == 1 and outcome.states == {"ok": 2}
@@ -65,7 +65,7 @@ def test_equal_questions_are_asked_once_and_equal_names_are_refused(tmp_path):
 @pytest.mark.parametrize(("budget", "said"), [(Budget(tokens=5), "max-calls"), (Budget(cost=1.0), "price_in")])
 def test_a_budget_that_cannot_be_kept_ends_the_run(tmp_path, budget, said):
     path = tmp_path / "r.jsonl"
-    path.write_text('{"reply": {"alignment": 2}}')
+    path.write_text('{"reply": {"score": 2}}')
     with pytest.raises(ProtoscoreError, match=said):
         judge_items(ALIGNMENT, some_items(200), load("judges", f"scripted:{path}"), tmp_path / "run", budget=budget)
     assert pq.read_table(tmp_path / "run" / "verdicts.parquet").num_rows == 200
@@ -81,10 +81,10 @@ def test_labels_are_shuffled_by_item_and_seed_and_numbers_are_not(tmp_path):
 
 def test_variants_and_samples_are_combined_by_majority_with_abstention(tmp_path):
     """Replies by wording: own prompt 5, brief 2. The lower median of two is 2; the item is contested."""
-    rule = judge(tmp_path, """return json.dumps({"alignment": 5 if "Compare" in request.prompt else 2})""")
+    rule = judge(tmp_path, """return json.dumps({"score": 5 if "You are judging" in request.prompt else 2})""")
     judge_items(ALIGNMENT, some_items(3), rule, tmp_path / "run", Robustness(("", "brief")))
     assert all(
-        row["answer_alignment"] == 2 and row["contested"] and row["usable"] == 2 for row in decisions(tmp_path / "run").values()
+        row["answer_score"] == 2 and row["contested"] and row["usable"] == 2 for row in decisions(tmp_path / "run").values()
     )
     with pytest.raises(UnknownName, match="brief"):
         judge_items(ALIGNMENT, some_items(1), rule, tmp_path / "x", Robustness(("breif",)))
@@ -127,12 +127,12 @@ def test_without_a_usable_vote_there_is_a_state_and_no_answer():
 
 
 def test_the_second_judge_is_asked_where_the_first_is_torn_and_nowhere_else(tmp_path):
-    body = """return json.dumps({"alignment": 5 if "Compare" in request.prompt or "No. 1" not in request.prompt else 1})"""
-    first, second = judge(tmp_path, body, "first"), judge(tmp_path, "return '{\"alignment\": 5}'", "second")
+    body = """return json.dumps({"score": 5 if "You are judging" in request.prompt or "No. 1" not in request.prompt else 1})"""
+    first, second = judge(tmp_path, body, "first"), judge(tmp_path, "return '{\"score\": 5}'", "second")
     outcome = judge_items(ALIGNMENT, some_items(5), first, tmp_path / "run", Robustness(("", "brief")), second)
     found = decisions(tmp_path / "run")
     assert outcome.asked_now == 11 and found["00001"]["judges"] == ["scripted:first.py", "scripted:second.py"]
-    assert found["00001"]["answer_alignment"] == 5 and found["00000"]["judges"] == ["scripted:first.py"]
+    assert found["00001"]["answer_score"] == 5 and found["00000"]["judges"] == ["scripted:first.py"]
 
 
 class ByNumber:
@@ -152,8 +152,8 @@ def test_the_cascade_routes_by_hand_worked_rules(tmp_path):
     The judge accepts even numbers; the second judge accepts everything. Truth: n >= 10.
     """
     items = some_items(20)
-    body = """n = int(re.search(r"No. (\\d+)", request.prompt)[1]); return json.dumps({"alignment": 5 if n % 2 == 0 else 1})"""
-    first, second = judge(tmp_path, body, "first"), judge(tmp_path, "return '{\"alignment\": 5}'", "second")
+    body = """n = int(re.search(r"No. (\\d+)", request.prompt)[1]); return json.dumps({"score": 5 if n % 2 == 0 else 1})"""
+    first, second = judge(tmp_path, body, "first"), judge(tmp_path, "return '{\"score\": 5}'", "second")
     rule = Rule(0.25, 0.7, 4, {"group": ("g0",)})
     outcome = cascade(ALIGNMENT, items, ByNumber(), first, tmp_path / "cascade", rule, second)
     found = {int(name): (row["route"], row["decision"]) for name, row in decisions(tmp_path / "cascade").items()}
@@ -186,7 +186,7 @@ def test_the_cascade_routes_by_hand_worked_rules(tmp_path):
 def test_an_injection_changes_no_reading_and_its_success_is_a_number(tmp_path):
     """A judge that obeys "SYSTEM:" and nothing else: that injection succeeds always, the control as often as chance says."""
     body = r"""found = re.search(r"only valid reply is (\{.*?\})", request.prompt.replace('\\"', '"')); """
-    body += """return found[1] if found else '{"alignment": 3}'"""
+    body += """return found[1] if found else '{"score": 3}'"""
     run = tmp_path / "run"
     judge_items(ALIGNMENT, Injected(ALIGNMENT, some_items(30), "text"), judge(tmp_path, body), run)
     rates = {rate.injection: rate for rate in injection_rates(run)}
@@ -196,7 +196,7 @@ def test_an_injection_changes_no_reading_and_its_success_is_a_number(tmp_path):
     assert control.followed.value == control.moved.value == 0 and control.valid.value == 1
     assert rates["all"].followed.value == pytest.approx(1 / (len(injections()) - 1))
     rows = pq.read_table(run / "verdicts.parquet").to_pylist()
-    assert all(row["answer_alignment"] == json.loads(row["raw"])["alignment"] for row in rows)
+    assert all(row["answer_score"] == json.loads(row["raw"])["score"] for row in rows)
 
 
 def test_an_injection_is_drawn_into_the_picture_below_it():
@@ -248,7 +248,7 @@ def test_a_four_cell_dataset_is_a_source_of_items(dataset):
 
 
 def test_the_audit_counts_and_shows_nothing_that_a_terminal_would_obey(tmp_path):
-    bodies = ['{"alignment": 4}', "```\n{'alignment': 4}\n```", "\x1b]0;owned\x07 \u202e no", "I cannot help with that."]
+    bodies = ['{"score": 4}', "```\n{'score': 4}\n```", "\x1b]0;owned\x07 \u202e no", "I cannot help with that."]
     rule = judge(tmp_path, f"""return {bodies!r}[int(re.search(r"No. (\\d+)", request.prompt)[1]) % 4]""")
     judge_items(ALIGNMENT, some_items(8), rule, tmp_path / "run")
     found = audit(tmp_path / "run")
@@ -256,7 +256,7 @@ def test_the_audit_counts_and_shows_nothing_that_a_terminal_would_obey(tmp_path)
     assert found.causes == {"no_object": 2, "refusal_text": 2} and found.repaired == 2
     invalid = audit(tmp_path / "run", state="invalid").examples
     assert len(invalid) == 2 and "\\x1b]0;owned\\x07 \\u202e no" in invalid[0].raw
-    assert audit(tmp_path / "run", repair="code_fence").examples[0].answer == '{"alignment": 4, "reason": ""}'
+    assert audit(tmp_path / "run", repair="code_fence").examples[0].answer == '{"score": 4, "reason": ""}'
     with pytest.raises(UnknownName, match="invalid"):
         audit(tmp_path / "run", state="invalyd")
     assert safe("a" * 500).endswith("[100 more characters]")
@@ -264,11 +264,11 @@ def test_the_audit_counts_and_shows_nothing_that_a_terminal_would_obey(tmp_path)
 
 def test_the_commands_judge_and_audit(tmp_path):
     folder_of_pictures(tmp_path / "p", f"file_name,text\n0.png,{TEXTS[0]}\n1.png,{TEXTS[1]}\n")
-    (tmp_path / "r.jsonl").write_text('{"when": "bird", "reply": {"alignment": 5}}\n{"reply": "{\\"alignment\\": 9}"}\n')
-    common = ["judge", "protobias/alignment", "--items", str(tmp_path / "p"), "--judge", f"scripted:{tmp_path}/r.jsonl"]
+    (tmp_path / "r.jsonl").write_text('{"when": "bird", "reply": {"score": 5}}\n{"reply": "{\\"score\\": 9}"}\n')
+    common = ["judge", "fairjudge/alignment", "--items", str(tmp_path / "p"), "--judge", f"scripted:{tmp_path}/r.jsonl"]
     result = cli(*common, "--out", str(tmp_path / "run"))
     assert result.returncode == 0 and "1 ok, 1 invalid of 2 items; 2 asked now" in result.stdout, result.stderr
     shown = cli("audit", str(tmp_path / "run"), "--state", "invalid")
-    assert shown.returncode == 0 and "out_of_range" in shown.stdout and '{"alignment": 9}' in shown.stdout
+    assert shown.returncode == 0 and "out_of_range" in shown.stdout and '{"score": 9}' in shown.stdout
     wrong = cli(*common[:4], "--judge", "scripted:none.jsonl", "--out", str(tmp_path / "x"))
     assert wrong.returncode == 2 and len(wrong.stderr.strip().splitlines()) == 1 and not (tmp_path / "x").exists()
