@@ -8,7 +8,7 @@ export HF_HUB_DISABLE_TELEMETRY ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: help demo test check bench tiny-model clean
+.PHONY: help demo test check bench tiny-model scene-judge clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,9 @@ check: $(VENV)/.installed  ## format, lint, types
 
 bench: $(VENV)/.installed  ## speed, as ratios and rates measured in one run
 	$(BIN)/python tests/benchmarks/run.py
+
+scene-judge: $(VENV)/.installed  ## train scene-judge-tiny again and measure it (about an hour on two cores)
+	bash training/make_judge.sh $(BIN)
 
 tiny-model: $(VENV)/.installed  ## train protoscore-tiny again and measure it (about an hour on two cores)
 	bash training/make_tiny.sh $(BIN)
