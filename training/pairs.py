@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from datasets import Dataset, load_dataset
 from scenes import SHARES, draw_kept, scene_triplets
@@ -165,7 +166,17 @@ def _cells_from_dataset(args: PairArguments) -> Dataset:
 
 
 def _controls(args: PairArguments) -> Dataset:
-    data = load_dataset(args.dataset, "controls", split="train")
+    folder = Path(args.dataset)
+    if folder.is_dir():
+        # As files and not by load_dataset(folder): its cache would serve the rows of an earlier build of that name.
+        files = sorted(map(str, folder.glob("controls/train-*.parquet")))
+        if not files:
+            raise ConfigError(
+                f"{folder} has no controls/train-*.parquet; dataset_scripts/protobias/build.py makes such a folder"
+            )
+        data = load_dataset("parquet", data_files=files, split="train")
+    else:
+        data = load_dataset(args.dataset, "controls", split="train")
     missing = [f"{cell}_image" for cell in Cell if f"{cell}_image" not in data.column_names]
     if missing:
         raise ConfigError(f"{args.dataset} has no column {missing[0]}; training needs a 'controls' config with four cells")

@@ -1,7 +1,7 @@
 """One way from (image, text) to model inputs, shared by training, scoring and the client of a served model.
 
 The wording around the text lives in the checkpoint's chat template, so that a server which applies the template sees the
-same tokens as this code does. What becomes of a picture that is handed over as a PIL image (``protoscore.scoring.open_image``
+same tokens as this code does. What becomes of a picture that is handed over as a PIL image (``protoscore.decoding``
 makes them from bytes, under the same rules):
 
 * any mode with 8 bits a channel (CMYK, palette, LA, RGBA, 1 bit ...): as RGB; alpha is dropped
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PIL import Image, ImageOps
 
+from protoscore.decoding import MAX_PIXELS
 from protoscore.errors import ImageError
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 MAX_TEXT_TOKENS = 192  # paper, section 5
 MAX_ASPECT = 100  # longest side over shortest; Qwen refuses more than 200
-MAX_PIXELS = 50_000_000
 _SPECIAL = re.compile(r"<\|(?=\w+\|>)")  # how every special token of the Qwen family begins
 
 # Written into the processor of a base model when ProtoScore is trained from it.
