@@ -127,7 +127,7 @@ class DecisionLoss:
 
     def __init__(self, processor, skeleton: float = 0.05):
         tokens = processor.tokenizer.get_vocab()
-        self._skeleton = torch.tensor([i for token, i in tokens.items() if token.startswith(("{", ', "')) or token in FRAME])
+        self._skeleton = torch.tensor([i for token, i in tokens.items() if _is_key(token) or token in ("}", "<|im_end|>")])
         self._weight = skeleton
 
     def __call__(self, outputs, labels: torch.Tensor, num_items_in_batch=None) -> torch.Tensor:
