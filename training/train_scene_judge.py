@@ -39,23 +39,19 @@ from protoscore.modeling.encode import set_image_size
 from protoscore.modeling.tiny import tiny_config, tiny_processor
 from protoscore.schema import Cell, derive_seed
 
+# A turn is its pictures, its text and an end mark, as protoscore-tiny knows it; the answer follows the mark at once.
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
-<|im_start|>{{ message.role }}
-{% if message.content is string %}{{ message.content }}{% else -%}
+{%- if message.content is string -%}{{ message.content }}{%- else -%}
 {%- for part in message.content -%}
-{%- if part.type in ('image', 'image_url') -%}<|vision_start|><|image_pad|><|vision_end|>
-{%- else -%}{{ part.text }}{%- endif -%}
+{%- if part.type in ('image', 'image_url') -%}<|vision_start|><|image_pad|><|vision_end|>{%- else -%}{{ part.text }}{%- endif -%}
 {%- endfor -%}{%- endif -%}<|im_end|>
-{% endfor -%}
-{%- if add_generation_prompt -%}<|im_start|>assistant
-{% endif -%}"""
+{%- endfor -%}"""
 SHARES = {  # of the training examples
-    "fairjudge/attributes": 0.22, "fairjudge/profession": 0.06, "fairjudge/alignment": 0.16, "protobias/rubric": 0.14,
-    "protobias/image_filter": 0.30, "bbq_v/two_people": 0.12,
+    "fairjudge/attributes": 0.20, "fairjudge/profession": 0.05, "fairjudge/alignment": 0.16, "protobias/rubric": 0.16,
+    "protobias/image_filter": 0.33, "bbq_v/two_people": 0.10,
 }  # fmt: skip
 # Long questions come in batches of their own, so that they do not pad the others: one batch in so many.
-FRAME = ("}", "<|im_end|>", "Ċ")  # tokens of an answer, besides its keys, that decide nothing
 SETS_EVERY = 10  # four pictures a question
 SHUFFLED_EVERY = 15  # the labels in another order, word by word
 
@@ -65,7 +61,7 @@ class JudgeArguments:
     """What the judge learns from."""
 
     start: str = field(default="protoscore/assets/protoscore-tiny", metadata={"help": "the evaluator to start from"})
-    questions: int = field(default=192_000, metadata={"help": "questions, each asked once"})
+    questions: int = field(default=144_000, metadata={"help": "questions, each asked once"})
     image_size: int = field(default=96, metadata={"help": "pixels a side that pictures are scaled to"})
     question_seed: int = field(default=5, metadata={"help": "seed of the questions and scenes"})
 
@@ -113,15 +109,13 @@ class AnswerCollator:
 
     def __init__(self, processor):
         self.processor = processor
-        self.assistant = processor.tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False)
+        self.end = processor.tokenizer.convert_tokens_to_ids("<|im_end|>")
 
     def __call__(self, rows: list[dict]) -> dict[str, torch.Tensor]:
         texts = [self.processor.apply_chat_template(_turns(row), tokenize=False) for row in rows]
         batch = dict(self.processor(text=texts, images=[row["images"] for row in rows], padding=True, return_tensors="pt"))
-        ids, length = batch["input_ids"], len(self.assistant)
-        windows = ids.unfold(1, length, 1)
-        starts = (windows == torch.tensor(self.assistant)).all(-1).float().argmax(1) + length
-        answer = (torch.arange(ids.shape[1]) >= starts[:, None]) & batch["attention_mask"].bool()
+        ids = batch["input_ids"]
+        answer = ((ids == self.end).cumsum(1) - (ids == self.end).long() >= 1) & batch["attention_mask"].bool()
         return batch | {"labels": ids.masked_fill(~answer, -100)}
 
 
@@ -133,7 +127,7 @@ class DecisionLoss:
 
     def __init__(self, processor, skeleton: float = 0.05):
         tokens = processor.tokenizer.get_vocab()
-        self._skeleton = torch.tensor([i for token, i in tokens.items() if token.startswith(("{", ', "')) or token in FRAME])
+        self._skeleton = torch.tensor([i for token, i in tokens.items() if _is_key(token) or token in ("}", "<|im_end|>")])
         self._weight = skeleton
 
     def __call__(self, outputs, labels: torch.Tensor, num_items_in_batch=None) -> torch.Tensor:
@@ -141,6 +135,10 @@ class DecisionLoss:
         losses = cross_entropy(outputs.logits[:, :-1].float().transpose(1, 2), targets, reduction="none", ignore_index=-100)
         weights = torch.where(torch.isin(targets, self._skeleton), self._weight, 1.0) * (targets != -100)
         return ((losses * weights).sum(1) / weights.sum(1)).mean()
+
+
+def _is_key(token: str) -> bool:
+    return token.startswith(("{", ', "')) and token.endswith(": ")
 
 
 def _turns(row: dict) -> list[dict]:
@@ -156,8 +154,10 @@ def judge_processor(image_size: int):
         for text in (protocol.prompt, *protocol.variants.values()):
             phrases |= {line for line in _lines(protocol, text) if len(line) > 14}
         for position, (name, values) in enumerate(protocol.labels().items()):
-            pieces |= {("{" if position == 0 else ", ") + json.dumps(name) + ": "}
-            pieces |= {json.dumps(value) for value in values if isinstance(value, str) or value > 9}
+            pieces |= {("{" if position == 0 else ", ") + json.dumps(name) + ": ", *map(json.dumps, values)}
+        if len(protocol.decisions) == 1:  # a whole answer in one token: it is decided where the question ends
+            (name,) = protocol.decisions
+            pieces |= {json.dumps({name: value}) for value in protocol.labels()[name]}
     sentences = [s for t in scene_triplets(24_000, seed=0) for s in (t.text, *map(t.description, Cell))]
     asked = [example("bbq_v/two_people", i, "train").fields for i in range(2000)]
     sentences += [text for fields in asked for text in fields.values()]
@@ -181,8 +181,8 @@ def _lines(protocol: Protocol, text: str) -> list[str]:
 def judge_model(start: str, processor, seed: int) -> Qwen3VLForConditionalGeneration:
     """The body of a trained evaluator; tokens that both tokenizers have keep their embedding.
 
-    The evaluator gathers what it thinks of a pair at the end of its text. The keys of an answer start out as that end token,
-    so that a grade can be read there from the first step on.
+    The evaluator gathers what it thinks of a pair at the end mark, and there a grade is decided. The keys of a longer answer
+    start out as that mark too.
     """
     register()
     torch.manual_seed(seed)
@@ -201,9 +201,10 @@ def judge_model(start: str, processor, seed: int) -> Qwen3VLForConditionalGenera
     vocabulary = tokenizer.get_vocab()
     with torch.no_grad():
         for token, index in processor.tokenizer.get_vocab().items():
-            known = "<|im_end|>" if token.startswith(("{", ', "')) else token
+            known = "<|im_end|>" if _is_key(token) else token
             if known in vocabulary:
                 model.model.language_model.embed_tokens.weight[index] = embeddings[vocabulary[known]]
+        model.lm_head.weight.zero_()  # a new head says nothing, and pulls at nothing that the body has learned
     model.generation_config.eos_token_id = processor.tokenizer.eos_token_id
     model.generation_config.pad_token_id = processor.tokenizer.pad_token_id
     return model
