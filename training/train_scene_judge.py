@@ -44,7 +44,8 @@ CHAT_TEMPLATE = """\
 {%- for message in messages -%}
 {%- if message.content is string -%}{{ message.content }}{%- else -%}
 {%- for part in message.content -%}
-{%- if part.type in ('image', 'image_url') -%}<|vision_start|><|image_pad|><|vision_end|>{%- else -%}{{ part.text }}{%- endif -%}
+{%- if part.type in ('image', 'image_url') -%}<|vision_start|><|image_pad|><|vision_end|>
+{%- else -%}{{ part.text }}{%- endif -%}
 {%- endfor -%}{%- endif -%}<|im_end|>
 {%- endfor -%}"""
 SHARES = {  # of the training examples
