@@ -63,7 +63,8 @@ def test_ray(alone, tmp_path):
     result = cli("score", data, *OPTIONS, "--out", tmp_path, "--engine", "ray", env=ENV)
     assert result.returncode == 0, result.stderr
     assert "136 scores, 130 made now, 8 without a number" in result.stdout
-    assert digest(tmp_path) == digest(run)
+    # The manifest may say more: a worker that needs no torch notes that it has none.
+    assert (tmp_path / "scores.parquet").read_bytes() == (run / "scores.parquet").read_bytes()
 
 
 def test_what_does_not_go_together_is_one_line(alone, tmp_path):

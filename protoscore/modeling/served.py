@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import httpx
+import httpx2
 
 from protoscore.errors import ConfigError, ImageError, ProtoscoreError
 from protoscore.modeling.encode import MAX_TEXT_TOKENS, message, picture, plain
@@ -61,7 +61,7 @@ class ServedProtoScore:
         key = api_key or os.environ.get(KEY_VARIABLE)
         self._address = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = httpx.Client(base_url=self._address, headers=headers, timeout=timeout, follow_redirects=False)
+        self._client = httpx2.Client(base_url=self._address, headers=headers, timeout=timeout, follow_redirects=False)
         self._concurrency = concurrency
         self.model = model or self._only_model()
         self.revision = f"served:{self.model}"  # a server does not say which weights it has loaded
@@ -140,9 +140,9 @@ class ServedProtoScore:
             last = attempt == TRIES - 1
             try:
                 response = self._client.request(method, path, **body)
-            except httpx.TimeoutException as error:
+            except httpx2.TimeoutException as error:
                 raise ServerError(f"{self._address} did not answer in time; raise timeout= or lower concurrency=") from error
-            except httpx.HTTPError as error:
+            except httpx2.HTTPError as error:
                 if last:
                     raise ServerError(
                         f"{self._address} cannot be reached ({type(error).__name__}); is the server up?"
@@ -156,7 +156,7 @@ class ServedProtoScore:
         raise AssertionError("unreachable")
 
 
-def _json(response: httpx.Response, address: str) -> dict[str, Any]:
+def _json(response: httpx2.Response, address: str) -> dict[str, Any]:
     try:
         body = response.json()
     except ValueError as error:
@@ -166,7 +166,7 @@ def _json(response: httpx.Response, address: str) -> dict[str, Any]:
     return body
 
 
-def _reason(response: httpx.Response) -> str:
+def _reason(response: httpx2.Response) -> str:
     """What the server says is wrong, in a line; never the request, which may hold a key."""
     try:
         body = response.json()

@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from protoscore.catalog import load, names
 from protoscore.errors import CheckpointError, ConfigError, MissingExtra, UnknownName
 from protoscore.scorers import facts_of, split_variant
-from protoscore.scoring.store import result_key
+from protoscore.scoring.store import scorer_key
 from tests.conftest import ROOT, run
 from tests.scorers import plain
 from tests.scorers.conftest import SIZE, TEXTS, grid, pictures, write_clip
@@ -197,7 +197,7 @@ def test_variants_of_clip_score(checkpoints):
     assert (got["paper"] != 2.5 * got["cosine"]).any()  # it has a prefix
     assert forms["cosine"].name == f"clip_score:cosine:{folder}" and forms["cosine"].facts.low == -1
     assert forms["torchmetrics"].facts.hub_id == "openai/clip-vit-large-patch14" and forms["torchmetrics"].facts.high == 100
-    keys = {result_key("same", s.revision, s.parameters, b"", "") for s in forms.values()}
+    keys = {scorer_key("same", s.revision, s.parameters) for s in forms.values()}
     assert len(keys) == 3
     with pytest.raises(UnknownName, match="did you mean 'paper'"):
         load("scorers", "clip_score", variant="papers")
