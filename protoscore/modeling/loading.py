@@ -60,6 +60,7 @@ def load(
         raise CheckpointError(f"{source} holds no ProtoScore checkpoint ({first_line(error)})") from error
     finally:
         logging.set_verbosity(verbosity)
+    model.name_or_path = model.config._name_or_path = base.source  # not the cache: an adapter trained on it records this name
     _same_on_every_cpu(model)
     headless = _refuse(base.source, info, allowed={HEAD, VOCABULARY} if bare else set())
     if model.config.num_labels != 1:
