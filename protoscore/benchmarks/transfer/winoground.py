@@ -24,7 +24,7 @@ from protoscore.stats.transfer import winoground_scores
 SOURCE = Source(
     "facebook/winoground",
     "META IMAGES RESEARCH LICENSE (research only)",
-    "Winoground is gated: accept its terms at huggingface.co/datasets/facebook/winoground, then type: hf auth login",
+    "Winoground is gated: accept its terms on the Hub page of facebook/winoground, then type: hf auth login",
 )
 COLUMNS = ("id", "image_0", "image_1", "caption_0", "caption_1", "collapsed_tag")
 PAIRS = [(caption, image) for caption in (0, 1) for image in (0, 1)]
