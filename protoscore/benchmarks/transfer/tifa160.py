@@ -23,8 +23,8 @@ from protoscore.stats.resampling import Estimate
 SOURCE = Source(
     None,
     "not stated with the ratings",
-    "Put tifa160.json and dsg_tifa160_anns.csv (folder datasets of the GitHub repository linzhiqiu/t2v_metrics) and the pictures (its "
-    "tifa160.zip, unpacked as folder tifa160) into one folder and name it: --source FOLDER",
+    "Put tifa160.json and dsg_tifa160_anns.csv (folder datasets of the repository linzhiqiu/t2v_metrics) and the pictures "
+    "(its tifa160.zip, unpacked as folder tifa160) into one folder and name it: --source FOLDER",
 )
 MODELS = {  # as the ratings name them -> as the pictures do
     "mini-dalle": "mini_dalle",
