@@ -34,6 +34,8 @@ CHECKPOINTS = sorted(path.parent for path in (ROOT / "protoscore" / "assets").gl
 MODULES = sorted(path.parent for path in (ROOT / "evaluate_modules").glob("*/README.md"))
 SPACES = sorted(path.parent for path in [*ROOT.glob("space/README.md"), *ROOT.glob("space/*/README.md")])
 RESULTS = sorted((ROOT / "model_cards").glob("*.results.json"))
+JUDGED = [path for path in RESULTS if "protocols" in json.loads(path.read_text())]
+REPORTS = [path for path in RESULTS if path not in JUDGED]
 TEMPLATES = sorted((ROOT / "model_cards").glob("*.md.jinja"))
 LICENCES = {"apache-2.0": "Apache-2.0", "cc-by-sa-4.0": "CC BY-SA 4.0", "cc-by-4.0": "CC BY 4.0", "mit": "MIT"}
 SIZES = {"n<1K": (0, 1e3), "1K<n<10K": (1e3, 1e4), "10K<n<100K": (1e4, 1e5), "100K<n<1M": (1e5, 1e6), "1M<n<10M": (1e6, 1e7)}
@@ -146,14 +148,38 @@ def test_numbers_in_the_text_of_a_card_come_from_a_file(folder):
     report = json.loads(source.read_text())
     recipes = [yaml.safe_load(path.read_text()) for path in (ROOT / "training" / "recipes").glob("*.yaml")]
     known = {f"{value:,}" for recipe in recipes for value in recipe.values() if isinstance(value, int)}
-    known |= {f"{report[key]:,}" for key in ("triplets", "resamples")}
+    known |= {f"{value:,}" for value in report.values() if isinstance(value, int)}
     assert set(re.findall(r"\b\d{1,3},\d{3}\b", text)) <= known
-    estimates = [e for groups in report["scorers"].values() for five in groups.values() for e in five.values()]
-    figures = {f"{e[key]:.3f}" for e in estimates for key in ("value", "low", "high")}
+    figures = {f"{e[key]:.3f}" for e in estimates(report) for key in ("value", "low", "high")}
     assert set(re.findall(r"(?<![\d.])-?\d\.\d{3}\b", text)) <= figures
 
 
-@pytest.mark.parametrize("path", RESULTS, ids=name_of)
+def estimates(report: object) -> list[dict]:
+    """Every value with its interval, at whatever depth."""
+    if not isinstance(report, dict):
+        return []
+    return [report] if {"value", "low", "high"} <= report.keys() else [e for part in report.values() for e in estimates(part)]
+
+
+@pytest.mark.parametrize("path", JUDGED, ids=name_of)
+def test_a_judges_results_are_possible(path):
+    """Each rate is a count over its n, lies in its interval, and the fields' parts add up to their whole."""
+    report = json.loads(path.read_text())
+    for protocol, found in report["protocols"].items():
+        for name, e in found.items():
+            where = (protocol, name)
+            if e["n"]:
+                assert 0 <= e["low"] <= e["value"] <= e["high"] <= 1, where
+                assert e["value"] * e["n"] == pytest.approx(round(e["value"] * e["n"]), abs=1e-6), where
+        for name in [n for n in found if n.endswith(": right where shown")]:
+            field = name.partition(":")[0]
+            shown, absent = found[name], found[f"{field}: abstains where not shown"]
+            rights = sum(e["value"] * e["n"] for e in (shown, absent) if e["n"])
+            assert shown["n"] + absent["n"] == report["questions"]
+            assert rights == pytest.approx(found[f"{field}: right"]["value"] * report["questions"], abs=1e-6)
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=name_of)
 def test_a_results_file_is_possible(path):
     report = json.loads(path.read_text())
     Results.model_validate(report)

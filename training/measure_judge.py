@@ -27,10 +27,10 @@ from protoscore.judging.stage import judge_items
 Row = dict[str, Any]  # of the decision table: answer_<field>, and the truth as true_<field>
 
 
-def rate(rows: list[Row], good: Callable[[Row], bool]) -> dict[str, float]:
+def rate(rows: list[Row], good: Callable[[Row], bool]) -> dict[str, float | None]:
     """The share of ``rows`` that are ``good``, with n and its interval."""
     if not rows:
-        return {"value": float("nan"), "low": float("nan"), "high": float("nan"), "n": 0}
+        return {"value": None, "low": None, "high": None, "n": 0}
     found = binomtest(sum(map(good, rows)), len(rows))
     low, high = found.proportion_ci(method="exact")
     return {"value": found.statistic, "low": low, "high": high, "n": len(rows)}
@@ -40,7 +40,7 @@ def right(field: str) -> Callable[[Row], bool]:
     return lambda row: row[f"answer_{field}"] == row[f"true_{field}"]
 
 
-def measures(task: str, rows: list[Row]) -> dict[str, dict[str, float]]:
+def measures(task: str, rows: list[Row]) -> dict[str, dict[str, float | None]]:
     """What is reported about a protocol."""
     found = {"valid JSON": rate(rows, lambda row: row["state"] in ("ok", "abstained"))}
     for field in load_protocol(task).decisions:
@@ -90,7 +90,8 @@ def main(
         decisions = pq.read_table(out / task.replace("/", "-") / "decisions.parquet").to_pylist()
         report[task] = measures(task, [row | truth[row["item"]] for row in decisions])
         for name, found in report[task].items():
-            print(f"{task:28} {name:32} {found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}] n {found['n']}")
+            if found["n"]:
+                print(f"{task:28} {name:32} {found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}] n {found['n']}")
     facts = {"questions": count, "seed": seed, "revision": judge.revision, "protocols": report}
     write_text(results, json.dumps(facts, indent=1) + "\n")
 
