@@ -1,21 +1,17 @@
-"""The judges against real things: a tiny model in this process, and the same model behind ``transformers serve``."""
+"""The judges: a tiny random model in this process, and what the chat judge sends to servers of several kinds.
+
+A real server with a real model is in ``test_scene_judge.py``.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import re
-import socket
-import subprocess
-import sys
 import threading
-import time
-import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -85,54 +81,6 @@ def test_special_tokens_in_a_caption_are_text_for_the_local_judge(local):
         counts = [tokenizer(local._prompt(request))["input_ids"].count(number) for request in (hostile, plain)]
         assert counts[0] == counts[1]
     assert ask(local, [hostile])[0].text is not None
-
-
-@pytest.fixture(scope="module")
-def served(model):
-    """``transformers serve`` with the tiny model; its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        sys.executable,
-        "-c",
-        "from transformers.cli.transformers import main; main()",
-        "serve",
-        str(model),
-        "--device",
-        "cpu",
-    ]
-    log = model.parent / "serve.log"  # a file: a pipe that nobody reads would fill and stop the server
-    with log.open("wb") as handle:
-        process = subprocess.Popen([*command, "--port", str(port)], stdout=handle, stderr=handle)
-    try:
-        for _ in range(600):
-            assert process.poll() is None, log.read_text()[-2000:]
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
-                break
-            except OSError:
-                time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def test_the_chat_judge_asks_a_real_server(served, model, local, tmp_path):
-    """Served and in-process, one model says the same; its noise is no answer, so every verdict is invalid and kept."""
-    items = some_items(3)
-    judge = create_chat(f"{model}@{served}", max_tokens=12, concurrency=2, timeout=300)
-    outcome = judge_items(ALIGNMENT, items, judge, tmp_path / "chat")
-    assert sum(outcome.states.values()) == 3 and "error" not in outcome.states and outcome.spent.calls == 3
-    rows = pq.read_table(tmp_path / "chat" / "verdicts.parquet").to_pylist()
-    assert all(row["raw"] and row["tokens_in"] > 50 and row["tokens_out"] > 0 and row["seconds"] > 0 for row in rows)
-    judge_items(ALIGNMENT, items, local, tmp_path / "local")
-    alike = pq.read_table(tmp_path / "local" / "verdicts.parquet").to_pylist()
-    assert [row["tokens_in"] for row in rows] == [row["tokens_in"] for row in alike]
-    # The server leaves the special tokens that noise holds in its text, and cuts spaces at its ends.
-    assert [re.sub(r"<\|\w+\|>", "", row["raw"]).strip() for row in rows] == [row["raw"].strip() for row in alike]
-    assert str(model.parent) not in (tmp_path / "chat" / "manifest.json").read_text()
 
 
 class Picky(BaseHTTPRequestHandler):

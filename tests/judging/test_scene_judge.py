@@ -1,0 +1,118 @@
+"""scene-judge-tiny does what its card says on fresh scenes: in this process, in any batch, and behind ``transformers serve``."""
+
+from __future__ import annotations
+
+import io
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pyarrow.parquet as pq
+import pytest
+
+from protoscore.judges.chat import create as create_chat
+from protoscore.judges.local import TINY
+from protoscore.judges.local import create as create_local
+from protoscore.judging.items import Item
+from protoscore.judging.protocol import load_protocol
+from protoscore.judging.stage import judge_items
+from tests.conftest import ROOT, cli
+
+sys.path.insert(0, str(ROOT / "training"))
+judge_scenes = pytest.importorskip("judge_scenes")
+COUNT = 60
+# Of 60 questions; the card's rates over 1,000 less about three standard errors.
+LEAST = {"fairjudge/attributes": 0.85, "fairjudge/profession": 0.85}
+
+
+def questions(task: str, count: int) -> tuple[list[Item], list[dict]]:
+    """Fresh questions, with a seed of this test's own, and their right answers."""
+    items, truth = [], []
+    for number in range(count):
+        drawn = judge_scenes.example(task, 777_000_000 + number, "test")
+        pictures = []
+        for image in drawn.images:
+            data = io.BytesIO()
+            image.save(data, "PNG")
+            pictures.append(data.getvalue())
+        items.append(Item(f"{number:04}", tuple(pictures), drawn.fields))
+        truth.append(drawn.answer)
+    return items, truth
+
+
+def answers(run, protocol) -> list[dict]:
+    rows = pq.read_table(run / "decisions.parquet").to_pylist()
+    return [{name: row[f"answer_{name}"] for name in protocol.decisions} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def judge():
+    return create_local(max_tokens=48)
+
+
+@pytest.mark.parametrize("task", [*judge_scenes.TASKS])
+def test_it_answers_every_protocol_in_strict_json(judge, task, tmp_path):
+    items, truth = questions(task, COUNT)
+    outcome = judge_items(load_protocol(task), items, judge, tmp_path)
+    rows = pq.read_table(tmp_path / "verdicts.parquet").to_pylist()
+    assert sum(outcome.states.get(state, 0) for state in ("ok", "abstained")) >= COUNT - 1
+    assert not any(row["repairs"] for row in rows)
+    found = answers(tmp_path, load_protocol(task))
+    for field in truth[0]:
+        right = sum(a[field] == t[field] for a, t in zip(found, truth, strict=True)) / COUNT
+        assert right >= LEAST.get(task, 0), (field, right)
+
+
+def test_a_batch_changes_no_answer(judge, tmp_path):
+    items, _ = questions("fairjudge/attributes", 12)
+    protocol = load_protocol("fairjudge/attributes")
+    judge_items(protocol, items, judge, tmp_path / "together")
+    judge_items(protocol, items, create_local(max_tokens=48, batch_size=1), tmp_path / "alone")
+    assert answers(tmp_path / "together", protocol) == answers(tmp_path / "alone", protocol)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The address of ``transformers serve`` with the shipped judge."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    start = "from transformers.cli.transformers import main; main()"
+    command = [sys.executable, "-c", start, "serve", str(TINY), "--device", "cpu", "--dtype", "float32", "--port", str(port)]
+    log = tmp_path_factory.mktemp("serve") / "log"  # a file: a pipe that nobody reads would fill and stop the server
+    with log.open("wb") as handle:
+        process = subprocess.Popen(command, stdout=handle, stderr=handle)
+    try:
+        for _ in range(900):
+            assert process.poll() is None, log.read_text()[-2000:]
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
+                break
+            except OSError:
+                time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_behind_a_real_server_it_gives_the_same_answers(served, judge, tmp_path):
+    """The chat judge over HTTP, pictures as data URIs, against the same weights in this process."""
+    items, _ = questions("fairjudge/attributes", 6)
+    protocol = load_protocol("fairjudge/attributes")
+    chat = create_chat(f"{TINY}@{served}", max_tokens=48, concurrency=2, timeout=300)
+    outcome = judge_items(protocol, items, chat, tmp_path / "chat")
+    assert outcome.spent.calls == 6 and sum(outcome.states.get(state, 0) for state in ("ok", "abstained")) == 6
+    judge_items(protocol, items, judge, tmp_path / "local")
+    assert answers(tmp_path / "chat", protocol) == answers(tmp_path / "local", protocol)
+    rows = pq.read_table(tmp_path / "chat" / "verdicts.parquet").to_pylist()
+    assert all(row["tokens_in"] > 10 and row["tokens_out"] > 5 and row["seconds"] > 0 for row in rows)
+    assert str(TINY.parent) not in (tmp_path / "chat" / "manifest.json").read_text()
+
+
+def test_the_command_needs_no_model_and_no_server(dataset, tmp_path):
+    result = cli("judge", "protobias/rubric", "--items", dataset, "--judge", "local", "--limit", "3", "--out", tmp_path / "run")
+    assert result.returncode == 0, result.stderr
+    assert "of 12 items" in result.stdout
