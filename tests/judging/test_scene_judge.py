@@ -1,4 +1,4 @@
-"""scene-judge-tiny does what its card says on fresh scenes: in this process, in any batch, and behind ``transformers serve``."""
+"""scene-judge-tiny does what its card says: in this process, in any batch, and behind ``transformers serve``."""
 
 from __future__ import annotations
 
