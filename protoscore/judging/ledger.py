@@ -14,15 +14,13 @@ last replies too (``synchronous=NORMAL``). Replies are kept raw: reading them ag
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from protoscore.errors import DatasetError, ProtoscoreError
 from protoscore.judges import Reply
+from protoscore.sqlite import connect, transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (
@@ -50,15 +48,7 @@ class Ledger:
     """The attempts and replies of one run."""
 
     def __init__(self, path: Path):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.executescript(_SCHEMA)
-        except (OSError, sqlite3.Error) as error:
-            _refuse_full_disk(error)
-            raise DatasetError(f"{path} cannot be used to keep replies ({error}); choose another --out") from error
+        self._db = connect(path, _SCHEMA, check_same_thread=False)
         self.spent = self._spent()
 
     def replies(self, keys: Iterable[str]) -> dict[str, Reply]:
@@ -81,12 +71,12 @@ class Ledger:
 
     def forget_lost(self, judge: str) -> None:
         """Let the lost questions of a judge be asked again."""
-        with self._transaction():
+        with transaction(self._db):
             self._db.execute("UPDATE attempts SET outcome = 'lost' WHERE outcome IS NULL AND judge = ?", (judge,))
 
     def begin(self, judge: str, keys: list[str]) -> list[int]:
         """Write down that ``keys`` are about to be asked; returns the attempts' numbers."""
-        with self._transaction():
+        with transaction(self._db):
             numbers = [
                 self._db.execute(
                     "INSERT INTO attempts (key, judge, started) VALUES (?,?,?)", (key, judge, time.time())
@@ -120,7 +110,7 @@ class Ledger:
                     )
                 )
             self.spent = Spent(self.spent.calls, self.spent.tokens + tokens, self.spent.cost + (reply.cost or 0.0))
-        with self._transaction():
+        with transaction(self._db):
             self._db.executemany("UPDATE attempts SET outcome = ?, tokens = ?, cost = ? WHERE id = ?", outcomes)
             self._db.executemany("INSERT OR IGNORE INTO replies VALUES (?,?,?,?,?,?,?,?,?)", kept)
 
@@ -137,18 +127,6 @@ class Ledger:
         ).fetchone()
         return Spent(int(calls), int(tokens), float(cost))
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            yield
-            self._db.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            _refuse_full_disk(error)
-            raise
-
     def close(self) -> None:
         self._db.close()
 
@@ -157,8 +135,3 @@ def _chunks(keys: Iterable[str], size: int = 500) -> Iterator[list[str]]:
     wanted = list(keys)
     for start in range(0, len(wanted), size):
         yield wanted[start : start + size]
-
-
-def _refuse_full_disk(error: Exception) -> None:
-    if "full" in str(error) or "disk I/O" in str(error):
-        raise ProtoscoreError(f"the disk is full ({error}); free some space and run the same command again") from error

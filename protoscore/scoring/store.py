@@ -12,15 +12,16 @@ import json
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from protoscore.errors import DatasetError, ProtoscoreError
+from protoscore.errors import DatasetError
 from protoscore.schema import Status
+from protoscore.sqlite import connect, transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS scores (
@@ -72,21 +73,13 @@ class Store:
         self.path = path
         self._noted: set[str] = set()
         self._owner = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.owner")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=60, isolation_level=None, uri=True)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.executescript(_SCHEMA)
-            self._tables = ["main.scores"]
-            if base and base.is_file():
-                self._db.execute("ATTACH ? AS base", (f"{base.resolve().as_uri()}?mode=ro",))
-                self._tables.append("base.scores")
-            self._alive = FileLock(self._owner)
-            self._alive.acquire()
-        except (OSError, sqlite3.Error) as error:
-            _refuse_full_disk(error)
-            raise DatasetError(f"{path} cannot be used as a result store ({error}); choose another --out") from error
+        self._db = connect(path, _SCHEMA, uri=True)
+        self._tables = ["main.scores"]
+        if base and base.is_file():
+            self._db.execute("ATTACH ? AS base", (f"{base.resolve().as_uri()}?mode=ro",))
+            self._tables.append("base.scores")
+        self._alive = FileLock(self._owner)
+        self._alive.acquire()
 
     def known(self, keys: Iterable[str]) -> dict[str, Result]:
         """The stored results among ``keys``."""
@@ -106,13 +99,13 @@ class Store:
         """Keep results, all or none of them, and give their block free. A stored number is never replaced."""
         now = time.time()
         rows = [(r.key, scorer, r.status.value, r.score, r.reason, int(r.truncated), r.seconds, now) for r in results]
-        with self._transaction():
+        with transaction(self._db):
             self._db.executemany(f"INSERT INTO main.scores VALUES (?,?,?,?,?,?,?,?) {_UNLESS_KNOWN}", rows)
             self._db.execute("DELETE FROM claims WHERE block = ?", (block,))
 
     def claim(self, block: str) -> bool:
         """Take a block, unless a process that is alive has it."""
-        with self._transaction():
+        with transaction(self._db):
             row = self._db.execute("SELECT owner FROM claims WHERE block = ?", (block,)).fetchone()
             if row and row[0] != self._owner.name and _is_alive(self._owner.with_name(row[0])):
                 return False
@@ -123,7 +116,7 @@ class Store:
         """Keep with what results were made."""
         line = json.dumps(made_with, sort_keys=True)
         if line not in self._noted:
-            with self._transaction():
+            with transaction(self._db):
                 self._db.execute("INSERT OR IGNORE INTO main.notes VALUES (?)", (line,))
             self._noted.add(line)
 
@@ -135,26 +128,13 @@ class Store:
         """Take over the results of another store."""
         self._db.execute("ATTACH ? AS other", (str(other),))
         try:
-            with self._transaction():
+            with transaction(self._db):
                 self._db.execute(f"INSERT INTO main.scores SELECT * FROM other.scores WHERE true {_UNLESS_KNOWN}")
                 self._db.execute("INSERT OR IGNORE INTO main.notes SELECT * FROM other.notes")
         except sqlite3.DatabaseError as error:
             raise DatasetError(f"{other} is no store of results ({error}); delete it") from error
         finally:
             self._db.execute("DETACH other")
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            yield
-            self._db.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            _refuse_full_disk(error)
-            raise
-        finally:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
 
     def close(self) -> None:
         """Let go of the file and of all claims."""
@@ -176,9 +156,3 @@ def _is_alive(owner: Path) -> bool:
     owner.unlink(missing_ok=True)  # its process is gone
     lock.release()
     return False
-
-
-def _refuse_full_disk(error: Exception) -> None:
-    """SQLite tells a full disk in two ways, depending on which write hit the limit."""
-    if "full" in str(error) or "disk I/O" in str(error):
-        raise ProtoscoreError(f"the disk is full ({error}); free some space and run the same command again") from error
