@@ -248,8 +248,7 @@ def test_killed_at_30_random_moments_nothing_is_lost_and_nothing_twice(processes
     run_to_the_end(processes(*work, str(tmp_path / "calm"), 0.0))
     rng, stormy = random.Random(SEED + at_once), tmp_path / "stormy"
     killed, halfway = 0, 0
-    moments = 30 // at_once
-    for moment in range(moments):
+    for moment in range(30):
         crowd = [processes(*work, str(stormy), 0.04) for _ in range(at_once)]
         before = scored_pairs(stormy).total()
         for process in crowd:
@@ -264,7 +263,7 @@ def test_killed_at_30_random_moments_nothing_is_lost_and_nothing_twice(processes
         for process in crowd:
             process.join()
         halfway += 0 < len(scored_pairs(stormy)) < 600
-    assert killed >= 25 and halfway >= moments // 2, "the kills are to hit work"
+    assert killed >= 25 and halfway >= 15, "the kills are to hit work"
     run_to_the_end(*(processes(*work, str(stormy), 0.0) for _ in range(at_once)))
     assert digest(stormy) == digest(tmp_path / "calm")
     store = Store(stormy / "results.sqlite")
