@@ -23,8 +23,11 @@ from tests.conftest import ROOT, cli
 sys.path.insert(0, str(ROOT / "training"))
 judge_scenes = pytest.importorskip("judge_scenes")
 COUNT = 60
-# Of 60 questions; the card's rates over 1,000 less about three standard errors.
-LEAST = {"fairjudge/attributes": 0.85, "fairjudge/profession": 0.85}
+# Of 60 questions: the lowest rate of a field on the card, over 1,000, less about two and a half standard errors.
+LEAST = {
+    "fairjudge/attributes": 0.7, "fairjudge/profession": 0.9, "fairjudge/alignment": 0.45, "protobias/rubric": 0.48,
+    "protobias/image_filter": 0.48, "diversity/attribute_count": 0.35, "bbq_v/two_people": 0.5,
+}  # fmt: skip
 
 
 def questions(task: str, count: int) -> tuple[list[Item], list[dict]]:
@@ -62,7 +65,7 @@ def test_it_answers_every_protocol_in_strict_json(judge, task, tmp_path):
     found = answers(tmp_path, load_protocol(task))
     for field in truth[0]:
         right = sum(a[field] == t[field] for a, t in zip(found, truth, strict=True)) / COUNT
-        assert right >= LEAST.get(task, 0), (field, right)
+        assert right >= LEAST[task], (field, right)
 
 
 def test_a_batch_changes_no_answer(judge, tmp_path):
