@@ -12,7 +12,7 @@ import os
 import random
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
@@ -62,8 +62,13 @@ class JudgeArguments:
     """What the judge learns from."""
 
     start: str = field(default="protoscore/assets/protoscore-tiny", metadata={"help": "the evaluator to start from"})
-    questions: int = field(default=144_000, metadata={"help": "questions, each asked once"})
+    questions: int = field(default=96_000, metadata={"help": "questions, each asked once"})
     image_size: int = field(default=96, metadata={"help": "pixels a side that pictures are scaled to"})
+    head_steps: int = field(
+        default=150,
+        metadata={"help": "steps in which only the new head learns; else the body forgets how pictures and texts differ first"},
+    )
+    head_learning_rate: float = field(default=1e-2, metadata={"help": "of these steps, constant"})
     question_seed: int = field(default=5, metadata={"help": "seed of the questions and scenes"})
 
 
@@ -217,14 +222,36 @@ def main(arguments: list[str]) -> None:
     config.remove_unused_columns = False
     processor = judge_processor(args.image_size)
     model = judge_model(args.start, processor, config.seed)
+    if config.resume_from_checkpoint is None:
+        teach_head(model, processor, args, config)
     data = questions(args, config.per_device_train_batch_size)
-    trainer = Trainer(
-        model=model, args=config, train_dataset=data, data_collator=AnswerCollator(processor),
-        compute_loss_func=DecisionLoss(processor),
-    )  # fmt: skip
+    trainer = _trainer(model, processor, config, data)
     trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
     trainer.save_model(config.output_dir)
     processor.save_pretrained(config.output_dir)
+
+
+def teach_head(model, processor, args: JudgeArguments, config: TrainingArguments) -> None:
+    """Let the new vocabulary head read what the body knows already, before the body may change.
+
+    Together from the start, both learn to give the most frequent answer, and the body's states lose what tells pictures apart.
+    """
+    settings = {
+        "max_steps": args.head_steps, "learning_rate": args.head_learning_rate, "lr_scheduler_type": "constant",
+        "warmup_steps": 0, "save_strategy": "no", "weight_decay": 0.0,
+    }  # fmt: skip
+    first = replace(args, questions=args.head_steps * config.per_device_train_batch_size, question_seed=args.question_seed + 1)
+    model.model.requires_grad_(False)
+    data = questions(first, config.per_device_train_batch_size)
+    _trainer(model, processor, replace(config, **settings), data).train()
+    model.model.requires_grad_(True)
+
+
+def _trainer(model, processor, config: TrainingArguments, data: Dataset) -> Trainer:
+    loss = DecisionLoss(processor)
+    return Trainer(
+        model=model, args=config, train_dataset=data, data_collator=AnswerCollator(processor), compute_loss_func=loss
+    )  # fmt: skip
 
 
 if __name__ == "__main__":
