@@ -155,8 +155,8 @@ def test_numbers_in_the_text_of_a_card_come_from_a_file(folder):
 
 
 def estimates(report: object) -> list[dict]:
-    """Every value with its interval, at whatever depth."""
-    if not isinstance(report, dict):
+    """Every value with its interval, at whatever depth; a measure without any question behind it has none."""
+    if not isinstance(report, dict) or report.get("n") == 0:
         return []
     return [report] if {"value", "low", "high"} <= report.keys() else [e for part in report.values() for e in estimates(part)]
 
