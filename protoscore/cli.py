@@ -293,7 +293,9 @@ def judge(
     else:
         outcome = judge_items(asked, shown, component, out, how, other, budget, ask_lost=ask_lost)
     counts = ", ".join(f"{n} {state}" for state, n in outcome.states.items())
-    print(f"{out / 'verdicts.parquet'}: {counts} of {outcome.items} items; {outcome.asked_now} asked now. {outcome.spent}")
+    print(
+        f"{out / 'verdicts.parquet'}: {counts} of {outcome.items} items; {outcome.asked_now} asked now. {outcome.spent.told()}"
+    )
     print(f"Next: protoscore audit {out}")
 
 

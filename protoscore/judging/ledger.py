@@ -43,6 +43,10 @@ class Spent(NamedTuple):
     tokens: int = 0
     cost: float = 0.0
 
+    def told(self) -> str:
+        """In words; the cost only where prices are known."""
+        return f"{self.calls:,} calls, {self.tokens:,} tokens" + (f", cost {self.cost:.4f}" if self.cost else "")
+
 
 class Ledger:
     """The attempts and replies of one run."""
