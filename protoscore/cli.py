@@ -239,7 +239,9 @@ def judge(
     protocol: Annotated[str, typer.Argument(help="BENCHMARK/NAME of a protocol, or your own protocol's .py file.")],
     items: Annotated[str, typer.Option(help="Dataset folder, folder of pictures (with metadata.csv), or Hub id.")],
     out: Out,
-    judge_: Annotated[str, typer.Option("--judge", "-j", help="local:MODEL, chat:MODEL, chat:MODEL@URL or scripted:FILE.")],
+    judge_: Annotated[
+        str, typer.Option("--judge", "-j", help="local, local:MODEL, chat:MODEL, chat:MODEL@URL or scripted:FILE.")
+    ],
     option: Annotated[list[str], typer.Option("--option", "-o", help="NAME=VALUE for the judge. Repeat for several.")] = [],  # noqa: B006
     second: Annotated[str | None, typer.Option(help="A second judge, asked where the first one's replies differ.")] = None,
     second_option: Annotated[list[str], typer.Option(help="NAME=VALUE for the second judge.")] = [],  # noqa: B006

@@ -227,4 +227,4 @@ def test_modules_have_classes_of_their_own():
 
 @pytest.mark.parametrize("folder", SPACES, ids=name_of)
 def test_a_space_can_be_published_as_it_is(folder):
-    check(Kind.SPACE, folder, collect(folder), f"org/{folder.name}")
+    assert check(Kind.SPACE, folder, collect(folder), f"org/{folder.name}") is not None

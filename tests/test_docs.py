@@ -110,7 +110,7 @@ def test_every_command_of_a_page_exists(page, monkeypatch, tmp_path):
             continue
         name, *arguments = line[line.index("protoscore") + 1 :]
         subcommand = program.commands[name]  # type: ignore[attr-defined]
-        subcommand.make_context(name, arguments)
+        assert subcommand.make_context(name, arguments).params
 
 
 def test_every_link_leads_somewhere():

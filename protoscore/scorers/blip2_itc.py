@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from protoscore.scorers import Facts, Separable, needs
+from protoscore.scorers import Facts
+from protoscore.scorers._blip2 import HUB_ID, Blip2Scorer
 
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
-HUB_ID = "Salesforce/blip2-itm-vit-g"
 
-
-class Blip2Itc(Separable):
+class Blip2Itc(Blip2Scorer):
     """max over the query tokens of the cosine between picture and text, in [-1, 1]; the learned temperature is left out,
     as it changes no order.
     """
@@ -29,32 +28,20 @@ class Blip2Itc(Separable):
         weights=1_172_032_258,
     )
 
-    def __init__(
-        self, source: str | None = None, revision: str | None = None, device: str | None = None,
-        dtype: str = "float32", batch_size: int = 16,
-    ):  # fmt: skip
-        with needs("models"):
-            from protoscore.modeling.blip2 import Blip2
-        self._model = Blip2(source or HUB_ID, revision, device, dtype)
-        self.name = f"blip2_itc:{source}" if source else "blip2_itc"
-        self.revision = self._model.revision
-        self.parameters: dict[str, Any] = {**self._model.parameters, "rule": "max over queries of cos"}
-        self.batch_size = batch_size
+    metric, rule = "blip2_itc", "max over queries of cos"
 
     def encode_images(self, images: Sequence[Image]) -> list[torch.Tensor]:
         import torch
 
         with torch.inference_mode():
-            parts = (images[start : start + self.batch_size] for start in range(0, len(images), self.batch_size))
-            return [vectors for part in parts for vectors in self._model.image_vectors(part)]
+            return [vectors for part in self._batches(images) for vectors in self._model.image_vectors(part)]
 
     def encode_texts(self, texts: Sequence[str]) -> tuple[list[torch.Tensor], list[bool]]:
         import torch
 
         tokens, cut = self._model.tokens(texts)
         with torch.inference_mode():
-            parts = (tokens[start : start + self.batch_size] for start in range(0, len(tokens), self.batch_size))
-            return [vector for part in parts for vector in self._model.text_vectors(part)], cut
+            return [vector for part in self._batches(tokens) for vector in self._model.text_vectors(part)], cut
 
     def match(self, image_features: Sequence[torch.Tensor], text_features: Sequence[torch.Tensor]) -> list[float]:
         import torch

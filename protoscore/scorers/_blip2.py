@@ -1,0 +1,35 @@
+"""What BLIP-2's two scores have in common: one checkpoint, and batches of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from protoscore.scorers import Separable, needs
+from protoscore.scorers._two_tower import named
+
+HUB_ID = "Salesforce/blip2-itm-vit-g"
+
+T = TypeVar("T")
+
+
+class Blip2Scorer(Separable):
+    """Subclasses name themselves by ``metric`` and say by ``rule``, for the record, how the score is made."""
+
+    metric: str
+    rule: str
+
+    def __init__(
+        self, source: str | None = None, revision: str | None = None, device: str | None = None,
+        dtype: str = "float32", batch_size: int = 16,
+    ):  # fmt: skip
+        with needs("models"):
+            from protoscore.modeling.blip2 import Blip2
+        self._model = Blip2(source or HUB_ID, revision, device, dtype)
+        self.name = named(self.metric, source)
+        self.revision = self._model.revision
+        self.parameters: dict[str, Any] = {**self._model.parameters, "rule": self.rule}
+        self.batch_size = batch_size
+
+    def _batches(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
+        return (items[start : start + self.batch_size] for start in range(0, len(items), self.batch_size))
