@@ -27,14 +27,14 @@ from __future__ import annotations
 import io
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from PIL import Image, ImageOps
 
-from protoscore.errors import ImageError
+from protoscore.errors import ImageError, ProtoscoreError
 from protoscore.schema import Status
 
 MAX_PIXELS = 50_000_000
@@ -90,30 +90,46 @@ def _header(data: bytes) -> Image.Image:
 
 
 class Picture(NamedTuple):
-    """A decoded picture, or the state that it ended in and why."""
+    """A decoded picture, or what a scorer made of it; or the state that it ended in and why."""
 
-    image: Image.Image | None
+    image: Any | None
     status: Status = Status.OK
     reason: str = ""
+    pixels: int = 0  # what it holds, as long as it is a picture
 
 
-def decode(data: bytes) -> Picture:
-    """:func:`open_image` with failures as states."""
+def decode(data: bytes, prepare: Callable[[Image.Image], Any] | None = None) -> Picture:
+    """:func:`open_image`, and ``prepare`` of what it gives, with failures as states."""
     try:
-        return Picture(open_image(data))
+        image = open_image(data)
+        prepared = prepare(image) if prepare else image
     except RefusedImage as error:
         return Picture(None, Status.REFUSED, str(error))
     except ImageError as error:
         return Picture(None, Status.INVALID, str(error))
     except MemoryError:
         return Picture(None, Status.ERROR, "no memory to decode the picture")
+    except ProtoscoreError:
+        raise
+    except Exception as error:  # whatever a scorer raises on some picture
+        return Picture(None, Status.ERROR, what_happened(error))
+    return Picture(prepared, pixels=image.width * image.height if prepared is image else 0)
+
+
+def what_happened(error: Exception) -> str:
+    """The first line of an error that is not ours, after its type."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
 
 
 class Decoder:
-    """Threads that decode (Pillow lets go of the interpreter meanwhile), in order and only so far ahead."""
+    """Threads that decode (Pillow lets go of the interpreter meanwhile), in order and only so far ahead.
 
-    def __init__(self, ahead: int, workers: int | None = None):
-        self._ahead = ahead
+    Args:
+        prepare: what else is done with a picture there; its result takes the picture's place.
+    """
+
+    def __init__(self, ahead: int, workers: int | None = None, prepare: Callable[[Image.Image], Any] | None = None):
+        self._ahead, self._prepare = ahead, prepare
         self._pool = ThreadPoolExecutor(workers or min(8, os.cpu_count() or 1), thread_name_prefix="decode")
 
     def stream(self, items: Iterable[tuple[T, str, bytes]]) -> Iterator[tuple[T, Picture]]:
@@ -138,9 +154,9 @@ class Decoder:
 
     def _start(self, data: bytes, size: int) -> Future[Picture]:
         if size > SMALL:
-            return self._pool.submit(decode, data)
+            return self._pool.submit(decode, data, self._prepare)
         done: Future[Picture] = Future()
-        done.set_result(decode(data))
+        done.set_result(decode(data, self._prepare))
         return done
 
     def close(self) -> None:

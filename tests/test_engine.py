@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,37 @@ def test_a_grid_is_encoded_once_whichever_way_it_is_listed(tmp_path):
         for row, (text, data) in zip(table(tmp_path / name), pairs, strict=True):
             assert row["score"] == pytest.approx(brightness(open_image(data)) + len(text), abs=1e-6)
             assert row["truncated"] == (len(text) > 24)
+
+
+class Prepared(Apart):
+    """Prepares pictures in its own way: the brightness, once a picture; one of one pixel's width cannot be prepared."""
+
+    def __init__(self):
+        super().__init__()
+        self.threads = []
+
+    def prepare(self, image):
+        self.threads.append(threading.current_thread().name)
+        if image.width == 1:
+            raise ValueError("too narrow")
+        return brightness(image)
+
+    def encode_images(self, images):
+        assert all(isinstance(image, float) for image in images)
+        return images
+
+
+def test_pictures_are_prepared_once_each_in_the_decoding_threads(tmp_path):
+    pictures = [png(i, size=80) for i in range(9)] + [png(9, size=1)]  # a tiny one is not worth a thread
+    scorer = Prepared()
+    assert score_rows(Listed([(t, p) for p in pictures for t in ("one", "two")]), [scorer], tmp_path) == (20, 20, 2, "ValueError: too narrow")
+    assert len(scorer.threads) == 10 and sum(name.startswith("decode") for name in scorer.threads) == 9
+    rows = table(tmp_path)
+    assert [(row["status"], row["reason"]) for row in rows[18:]] == [("error", "ValueError: too narrow")] * 2
+    for row, picture in zip(rows[:18:2], pictures, strict=False):
+        assert row["score"] == pytest.approx(brightness(open_image(picture)) + 3, abs=1e-6)
+    image = open_image(pictures[0])
+    assert scorer.score([image, image], ["one", "three"])[1].value == pytest.approx(brightness(image) + 5)
 
 
 def test_equal_content_is_scored_once_and_reported_in_every_row(tmp_path):

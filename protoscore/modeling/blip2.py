@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from PIL.Image import Image
 from torch import Tensor
 from torch.nn.functional import normalize
 from torch.nn.utils.rnn import pad_sequence
@@ -13,7 +12,6 @@ from transformers import AutoTokenizer, Blip2ForImageTextRetrieval
 
 from protoscore.errors import CheckpointError
 from protoscore.modeling.checkpoint import fetch, first_line, load_model
-from protoscore.modeling.pixels import stretched
 from protoscore.modeling.records import config_of, tokenizer_digest
 
 MAX_TEXT_TOKENS = 32  # of the reference implementation (LAVIS), with [CLS] and [SEP]
@@ -54,14 +52,14 @@ class Blip2:
         encoded = self.tokenizer(list(texts), truncation=True, max_length=MAX_TEXT_TOKENS, split_special_tokens=True)
         return [torch.tensor(ids) for ids in encoded["input_ids"]], [bool(each.overflowing) for each in encoded.encodings]
 
-    def patches(self, images: Sequence[Image]) -> Tensor:
-        """States of the vision tower, (batch, patches + 1, width)."""
-        pixels = torch.stack([stretched(image, self.side) for image in images])
-        return self.model.vision_model(pixel_values=pixels.to(self.model.device, self.model.dtype)).last_hidden_state
+    def patches(self, pixels: Sequence[Tensor]) -> Tensor:
+        """States of the vision tower for pictures of (3, side, side), (batch, patches + 1, width)."""
+        batch = torch.stack(list(pixels)).to(self.model.device, self.model.dtype)
+        return self.model.vision_model(pixel_values=batch).last_hidden_state
 
-    def image_vectors(self, images: Sequence[Image]) -> Tensor:
+    def image_vectors(self, pixels: Sequence[Tensor]) -> Tensor:
         """One unit vector per query token, (batch, queries, d), float32."""
-        patches = self.patches(images)
+        patches = self.patches(pixels)
         queries = self.model.query_tokens.expand(len(patches), -1, -1)
         states = self._qformer(queries, len(queries[0]), None, patches)
         return normalize(self.model.vision_projection(states).float(), dim=-1)

@@ -50,11 +50,14 @@ class HpsTowers:
             "resize": f"longest_edge {self.size} bicubic, zero pad, tensor",
         }  # fmt: skip
 
+    def prepare(self, image: Image.Image) -> torch.Tensor:
+        """The pixels of a picture of any size and mode, (3, size, size)."""
+        return pixels_of(image, self.size, self._antialias)
+
     @torch.inference_mode()
-    def images(self, images: Sequence[Image.Image]) -> torch.Tensor:
-        """Unit vectors of pictures of any size and mode, (n, d) in float32."""
-        pixels = torch.stack([pixels_of(image, self.size, self._antialias) for image in images])
-        return unit(self.model.encode_image(pixels.to(self.device, self.dtype)))
+    def images(self, prepared: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Unit vectors of prepared pictures, (n, d) in float32."""
+        return unit(self.model.encode_image(torch.stack(list(prepared)).to(self.device, self.dtype)))
 
     @torch.inference_mode()
     def texts(self, texts: Sequence[str]) -> tuple[torch.Tensor, list[bool]]:

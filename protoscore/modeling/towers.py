@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from PIL import Image
-from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer, BatchFeature
 
 from protoscore.errors import CheckpointError
 from protoscore.modeling.checkpoint import Checkpoint, fetch, first_line, load_model
@@ -51,11 +51,15 @@ class Towers:
             "resize": _resize_rule(self.image_processor), "processor": _digest(self.image_processor, self.tokenizer),
         }  # fmt: skip
 
+    def prepare(self, image: Image.Image) -> dict[str, torch.Tensor]:
+        """The vision tower's inputs for one picture of any size and mode, each with a first dimension of one."""
+        return dict(self.image_processor(images=[middle(image.convert("RGB"))], return_tensors="pt"))
+
     @torch.inference_mode()
-    def images(self, images: Sequence[Image.Image]) -> torch.Tensor:
-        """Unit vectors of pictures of any size and mode, (n, d) in float32."""
-        pixels = self.image_processor(images=[middle(image.convert("RGB")) for image in images], return_tensors="pt")
-        return unit(self.model.get_image_features(**pixels.to(self.model.device, self.model.dtype)))
+    def images(self, prepared: Sequence[dict[str, torch.Tensor]]) -> torch.Tensor:
+        """Unit vectors of prepared pictures, (n, d) in float32."""
+        inputs = BatchFeature({name: torch.cat([each[name] for each in prepared]) for name in prepared[0]})
+        return unit(self.model.get_image_features(**inputs.to(self.model.device, self.model.dtype)))
 
     @torch.inference_mode()
     def texts(self, texts: Sequence[str]) -> tuple[torch.Tensor, list[bool]]:

@@ -67,13 +67,18 @@ class Scorer(Protocol):
 class Separable:
     """A metric that looks at the picture before it knows the text, so that each picture is encoded once for all its texts.
 
-    Subclasses define three methods; ``score`` follows from them. Whoever holds many pairs calls the three directly and keeps
-    the features. Where image and text only meet in a fusion network, an image feature is what the vision encoder gives, a text
-    feature the tokens, and ``match`` runs the network.
+    Subclasses define ``encode_images``, ``encode_texts`` and ``match``; ``score`` follows from them. Whoever holds many pairs
+    calls them directly and keeps the features. Where image and text only meet in a fusion network, an image feature is what the
+    vision encoder gives, a text feature the tokens, and ``match`` runs the network.
     """
 
-    def encode_images(self, images: Sequence[Image]) -> list[Any]:
-        """One feature an image, whatever the texts are (a tensor: on the CPU unless the model is elsewhere)."""
+    def prepare(self, image: Image) -> Any:
+        """What ``encode_images`` takes of one image: usually its pixels, resized and normalised. The engine calls this in the
+        threads that decode, while the device is busy with other pictures, so it must be safe to run in several at once."""
+        return image
+
+    def encode_images(self, images: Sequence[Any]) -> list[Any]:
+        """One feature a prepared image, whatever the texts are (a tensor: on the CPU unless the model is elsewhere)."""
         raise NotImplementedError
 
     def encode_texts(self, texts: Sequence[str]) -> tuple[list[Any], list[bool]]:
@@ -95,7 +100,9 @@ class Separable:
         if not texts:
             return []
         pictures = {id(image): image for image in images}
-        image_features = dict(zip(pictures, self.encode_images(list(pictures.values())), strict=True))
+        image_features = dict(
+            zip(pictures, self.encode_images([self.prepare(image) for image in pictures.values()]), strict=True)
+        )
         sentences = list(dict.fromkeys(texts))
         features, cut = self.encode_texts(sentences)
         text_features = dict(zip(sentences, zip(features, cut, strict=True), strict=True))

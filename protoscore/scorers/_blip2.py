@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from protoscore.scorers import Separable, needs
 from protoscore.scorers._two_tower import named
+
+if TYPE_CHECKING:
+    import torch
+    from PIL.Image import Image
 
 HUB_ID = "Salesforce/blip2-itm-vit-g"
 
@@ -30,6 +34,11 @@ class Blip2Scorer(Separable):
         self.revision = self._model.revision
         self.parameters: dict[str, Any] = {**self._model.parameters, "rule": self.rule}
         self.batch_size = batch_size
+
+    def prepare(self, image: Image) -> torch.Tensor:
+        from protoscore.modeling.pixels import stretched
+
+        return stretched(image, self._model.side)
 
     def _batches(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         return (items[start : start + self.batch_size] for start in range(0, len(items), self.batch_size))

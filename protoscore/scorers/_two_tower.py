@@ -17,7 +17,8 @@ class TwoTower(Separable):
 
     Args:
         name: as the user asked for it.
-        towers: has ``images``, ``texts``, ``revision`` and ``parameters`` (:class:`protoscore.modeling.towers.Towers`).
+        towers: has ``prepare``, ``images``, ``texts``, ``revision`` and ``parameters``, as
+            :class:`protoscore.modeling.towers.Towers` has.
         prefix: put before each text as it is.
         rule: how the score follows from the cosine, for the record.
     """
@@ -30,7 +31,10 @@ class TwoTower(Separable):
         self.parameters: dict[str, Any] = {**towers.parameters, "prefix": prefix, "rule": rule}
         self._towers, self._prefix = towers, prefix
 
-    def encode_images(self, images: Sequence[Image]) -> list[torch.Tensor]:
+    def prepare(self, image: Image) -> Any:
+        return self._towers.prepare(image)
+
+    def encode_images(self, images: Sequence[Any]) -> list[torch.Tensor]:
         parts = [images[start : start + self.batch_size] for start in range(0, len(images), self.batch_size)]
         return [vector for part in parts for vector in self._towers.images(part)]
 

@@ -10,7 +10,6 @@ from protoscore.scorers._blip2 import HUB_ID, Blip2Scorer
 
 if TYPE_CHECKING:
     import torch
-    from PIL.Image import Image
 
 
 class Blip2Itc(Blip2Scorer):
@@ -30,7 +29,7 @@ class Blip2Itc(Blip2Scorer):
 
     metric, rule = "blip2_itc", "max over queries of cos"
 
-    def encode_images(self, images: Sequence[Image]) -> list[torch.Tensor]:
+    def encode_images(self, images: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         import torch
 
         with torch.inference_mode():

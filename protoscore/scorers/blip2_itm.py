@@ -10,7 +10,6 @@ from protoscore.scorers._blip2 import HUB_ID, Blip2Scorer
 
 if TYPE_CHECKING:
     import torch
-    from PIL.Image import Image
 
 
 class Blip2Itm(Blip2Scorer):
@@ -32,7 +31,7 @@ class Blip2Itm(Blip2Scorer):
 
     metric, rule = "blip2_itm", "softmax over no match and match"
 
-    def encode_images(self, images: Sequence[Image]) -> list[torch.Tensor]:
+    def encode_images(self, images: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         import torch
 
         with torch.inference_mode():

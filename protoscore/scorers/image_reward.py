@@ -57,16 +57,18 @@ class ImageRewardScorer(Separable):
         }  # fmt: skip
         self.batch_size = batch_size
 
-    def encode_images(self, images: Sequence[Image]) -> list[torch.Tensor]:
-        import torch
-
+    def prepare(self, image: Image) -> torch.Tensor:
         from protoscore.modeling.pixels import cropped
+
+        return cropped(image, self._side)
+
+    def encode_images(self, images: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        import torch
 
         patches: list[torch.Tensor] = []
         with torch.inference_mode():
             for start in range(0, len(images), self.batch_size):
-                pixels = torch.stack([cropped(image, self._side) for image in images[start : start + self.batch_size]])
-                patches += self._model.encode(pixels)
+                patches += self._model.encode(torch.stack(list(images[start : start + self.batch_size])))
         return patches
 
     def encode_texts(self, texts: Sequence[str]) -> tuple[list[torch.Tensor], list[bool]]:

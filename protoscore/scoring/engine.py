@@ -1,9 +1,9 @@
 """From blocks of pairs to outcomes: each picture and each text of a block is encoded once, and no failure stops the rest.
 
-Pictures are read forward and decoded in threads, ahead of the device and across blocks. What a batch holds is settled by its
-block alone (see ``scoring.index``): pictures in their order, texts and whole pairs sorted by length so that little is
-padded. A batch in which the scorer raises is scored one by one, so that the guilty input ends as ``error`` with the reason and
-the others get their number.
+Pictures are read forward, decoded and prepared in threads, ahead of the device and across blocks. What a batch holds is
+settled by its block alone (see ``scoring.index``): pictures in their order, texts and whole pairs sorted by length so that
+little is padded. A batch in which the scorer raises is scored one by one, so that the guilty input ends as ``error`` with the
+reason and the others get their number.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from PIL.Image import Image
 
-from protoscore.decoding import Decoder, Picture
+from protoscore.decoding import Decoder, Picture, what_happened
 from protoscore.errors import ProtoscoreError
 from protoscore.made_with import made_with
 from protoscore.schema import Status
@@ -63,7 +63,7 @@ def block_size(scorer: Scorer) -> int:
 def score_blocks(rows: Rows, scorer: Scorer, blocks: Iterable[Block]) -> Iterator[Scored]:
     """Score blocks in the order given."""
     apart = isinstance(scorer, Separable)
-    decoder = Decoder(ahead=min(256, 2 * scorer.batch_size))
+    decoder = Decoder(ahead=min(256, 2 * scorer.batch_size), prepare=scorer.prepare if isinstance(scorer, Separable) else None)
     try:
         stream = decoder.stream(_pictures(rows, blocks, apart))
         for block, group in groupby(stream, key=lambda item: item[0]):
@@ -125,8 +125,7 @@ class _Clock:
         except Exception as error:  # whatever a model, a server or a user's own function raises on some input
             if len(items) > 1:
                 return [value for item in items for value in self.run(what, call, [item])]
-            first = (str(error).strip().splitlines() or [""])[0][:200]
-            return [Failure(Status.ERROR, f"{type(error).__name__}: {first}")]
+            return [Failure(Status.ERROR, what_happened(error))]
         finally:
             self.seconds += time.perf_counter() - start
         if len(values) != len(items):
@@ -218,8 +217,7 @@ def _batches(items: Iterable[T], size: int, picture: Callable[[T], Picture]) -> 
     batch: list[T] = []
     pixels = 0
     for item in items:
-        image = picture(item).image
-        held = image.width * image.height if image else 0
+        held = picture(item).pixels
         if batch and (len(batch) == size or pixels + held > BATCH_PIXELS):
             yield batch
             batch, pixels = [], 0

@@ -283,7 +283,7 @@ def test_a_score_depends_on_its_pair_alone(name, folders):
     np.testing.assert_allclose([s.value for s in mixed], np.array(whole)[order], atol=1e-6, rtol=0)
     # Features of pictures and texts encoded apart, each once, as the engine does.
     scorer = create(folder, batch_size=5)
-    seen, (read, _) = scorer.encode_images(pictures()), scorer.encode_texts(TEXTS)
+    seen, (read, _) = scorer.encode_images([*map(scorer.prepare, pictures())]), scorer.encode_texts(TEXTS)
     rows = [(i, t) for i in range(len(seen)) for t in range(len(read))]
     cells = scorer.match([seen[i] for i, _ in rows], [read[t] for _, t in rows])
     alone = [one.score([pictures()[i]], [TEXTS[t]])[0].value for i, t in rows[:9]]
