@@ -92,7 +92,8 @@ class Prepared(Apart):
 def test_pictures_are_prepared_once_each_in_the_decoding_threads(tmp_path):
     pictures = [png(i, size=80) for i in range(9)] + [png(9, size=1)]  # a tiny one is not worth a thread
     scorer = Prepared()
-    assert score_rows(Listed([(t, p) for p in pictures for t in ("one", "two")]), [scorer], tmp_path) == (20, 20, 2, "ValueError: too narrow")
+    pairs = [(text, picture) for picture in pictures for text in ("one", "two")]
+    assert score_rows(Listed(pairs), [scorer], tmp_path) == (20, 20, 2, "ValueError: too narrow")
     assert len(scorer.threads) == 10 and sum(name.startswith("decode") for name in scorer.threads) == 9
     rows = table(tmp_path)
     assert [(row["status"], row["reason"]) for row in rows[18:]] == [("error", "ValueError: too narrow")] * 2
