@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Mixes of pairs at the embedded size, all from one base (training/make_tiny.sh makes runs/tiny_base), measured on one set of fresh test
+# The mixes of the two recipes and three more, at the embedded size, all from one base (training/make_tiny.sh makes runs/tiny_base), measured on one set of fresh test
 # triplets; then a twin that never saw six subjects, measured on triplets with those.
 #   bash training/compare_mixes.sh PATH_TO_BIN [NUMBER_OF_PAIRS]
 set -euo pipefail
@@ -25,6 +25,7 @@ test_set "$runs/fresh_test"
 mix paper 1.0 0.0 0.0
 mix counterbalanced 0.34 0.33 0.33
 mix three_quarters 0.75 0.25 0.0
+mix half 0.5 0.5 0.0
 mix same_subject 0.0 0.0 1.0
 # shellcheck disable=SC2086
 "$bin/python" training/train_tiny_base.py --recipe tiny_base --held_out $held_out --output_dir "$runs/base_held_out"

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+from checked_texts import checked_texts
 from PIL import Image
 from scenes import SIZES
 
@@ -67,6 +68,21 @@ def image_filter(rng: _Seeded, split: str) -> Example:
     spec = triplet.scene(cell)
     image, elements = _draw(_changed(spec, triplet, change, rng, split), rng)
     return Example([image], {"text": triplet.description(cell)}, {"score": assess(spec, elements).score})
+
+
+def description(rng: _Seeded, split: str) -> Example:
+    """No question: the picture is described. Only for training, where it teaches which thing is which."""
+    triplet, cell = rng.choice(_triplets(split)), rng.choice(list(Cell))
+    image, _ = _draw(triplet.scene(cell), rng, fits=True)
+    return Example([image], {}, {"answer": triplet.description(cell)})
+
+
+def check(rng: _Seeded, split: str) -> Example:
+    """A text in which each word is right or wrong about the picture. Only for training."""
+    triplet, cell = rng.choice(_triplets(split)), rng.choice(list(Cell))
+    image, _ = _draw(triplet.scene(cell), rng, fits=True)
+    text, wrong = rng.choice(checked_texts(triplet, cell, _domain(split, triplet.domain), rng))
+    return Example([image], {"text": CHECK + text}, {"wrong": [(a + len(CHECK), b + len(CHECK)) for a, b in wrong]})
 
 
 def attribute_count(rng: _Seeded, split: str) -> Example:
@@ -150,12 +166,15 @@ SETS = {
 }
 
 
+DESCRIPTION, CHECK = "description", "Check every word: "  # the second is its prompt too
+
+
 def example(task: str, seed: int, split: str) -> Example:
     """The example of ``seed``; the same arguments give the same one.
 
     Where a text is compared with a picture, an even seed and the next odd one share the text: it fits the first picture only.
     """
-    return TASKS[task](_Seeded(task, split, seed), split)
+    return (TASKS | {DESCRIPTION: description, CHECK: check})[task](_Seeded(task, split, seed), split)
 
 
 class _Seeded(random.Random):

@@ -1,7 +1,7 @@
 """Train the embedded judge: ``python training/train_scene_judge.py --recipe scene_judge``.
 
 A generative Qwen3-VL of the embedded size, which answers the prompts of the judging protocols in strict JSON about scenes. It
-starts from a trained protoscore-tiny, which already compares pictures with texts, and gets a tokenizer that holds each
+starts from the scene reader (train_scene_reader.py), which already checks descriptions, and its tokenizer learns each
 sentence of the protocols' prompts as one token, so that a prompt of a hundred words costs a dozen.
 """
 
@@ -18,13 +18,14 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 import torch
 from datasets import Dataset
-from judge_scenes import TASKS, example
+from judge_scenes import CHECK, DESCRIPTION, SETS, TASKS, example
 from recipes import recipe_to_config
 from scenes import scene_triplets
 from tokenizers import AddedToken
 from torch.nn.functional import cross_entropy
 from transformers import (
     AutoModelForSequenceClassification,
+    AutoProcessor,
     AutoTokenizer,
     Qwen3VLForConditionalGeneration,
     Trainer,
@@ -36,7 +37,7 @@ from protoscore.errors import ProtoscoreError
 from protoscore.judging.protocol import Protocol, load_protocol
 from protoscore.modeling.classifier import register
 from protoscore.modeling.encode import set_image_size
-from protoscore.modeling.tiny import tiny_config, tiny_processor
+from protoscore.modeling.tiny import tiny_config
 from protoscore.schema import Cell, derive_seed
 
 # A turn is its pictures, its text and an end mark, as protoscore-tiny knows it; the answer follows the mark at once.
@@ -49,9 +50,10 @@ CHAT_TEMPLATE = """\
 {%- endfor -%}{%- endif -%}<|im_end|>
 {%- endfor -%}"""
 SHARES = {  # of the training examples
-    "fairjudge/attributes": 0.20, "fairjudge/profession": 0.05, "fairjudge/alignment": 0.16, "protobias/rubric": 0.16,
-    "protobias/image_filter": 0.33, "bbq_v/two_people": 0.10,
+    "fairjudge/attributes": 0.16, "fairjudge/profession": 0.04, "fairjudge/alignment": 0.09, "protobias/rubric": 0.09,
+    "protobias/image_filter": 0.26, "bbq_v/two_people": 0.08, DESCRIPTION: 0.10, CHECK: 0.18,
 }  # fmt: skip
+RIGHT, WRONG = "<|right|>", "<|wrong|>"  # what is said of each word of a checked text, in training only
 # Long questions come in batches of their own, so that they do not pad the others: one batch in so many.
 SETS_EVERY = 10  # four pictures a question
 SHUFFLED_EVERY = 15  # the labels in another order, word by word
@@ -61,7 +63,9 @@ SHUFFLED_EVERY = 15  # the labels in another order, word by word
 class JudgeArguments:
     """What the judge learns from."""
 
-    start: str = field(default="protoscore/assets/protoscore-tiny", metadata={"help": "the evaluator to start from"})
+    start: str = field(
+        default="runs/scene_reader", metadata={"help": "the reader to start from; train_scene_reader.py makes it"}
+    )
     questions: int = field(default=96_000, metadata={"help": "questions, each asked once"})
     image_size: int = field(default=96, metadata={"help": "pixels a side that pictures are scaled to"})
     head_steps: int = field(
@@ -73,16 +77,16 @@ class JudgeArguments:
 
 
 def questions(args: JudgeArguments, batch: int) -> Dataset:
-    """Rows of ``images``, ``prompt`` and ``answer`` (JSON), drawn when they are read."""
+    """Rows of ``images``, ``prompt``, ``answer`` and ``wrong`` (wrong words of a text to check; else None), drawn when read."""
     protocols = {name: load_protocol(name) for name in TASKS}
     rows = [{"task": _task(args, i, batch), "position": i} for i in range(args.questions)]
 
     def draw(columns: dict) -> dict:
         drawn = [
-            _question(args, protocols[task], task, i, shuffled=(i // batch) % SHUFFLED_EVERY == 1)
+            _question(args, protocols.get(task), task, i, shuffled=(i // batch) % SHUFFLED_EVERY == 1)
             for task, i in zip(columns["task"], columns["position"], strict=True)
         ]
-        return {key: [row[key] for row in drawn] for key in ("images", "prompt", "answer")}
+        return {key: [row[key] for row in drawn] for key in ("images", "prompt", "answer", "wrong")}
 
     return Dataset.from_list(rows).with_transform(draw)
 
@@ -98,31 +102,43 @@ def _task(args: JudgeArguments, position: int, batch: int) -> str:
     return "fairjudge/attributes"
 
 
-def _question(args: JudgeArguments, protocol: Protocol, task: str, position: int, shuffled: bool) -> dict:
+def _question(args: JudgeArguments, protocol: Protocol | None, task: str, position: int, shuffled: bool) -> dict:
     seed = 2 * derive_seed(args.question_seed, position // 2) + position % 2
     drawn = example(task, seed, "train")
+    if protocol is None:
+        return {"images": drawn.images, "prompt": drawn.fields.get("text", ""), "answer": "", "wrong": None} | drawn.answer
     rng = random.Random(seed)
     labels = None
     if shuffled:
         labels = {name: rng.sample(values, len(values)) for name, values in protocol.labels().items()}
     variant = rng.choice(["", *protocol.variants])
     prompt = protocol.render(drawn.fields, variant, labels)
-    return {"images": drawn.images, "prompt": prompt, "answer": json.dumps(drawn.answer)}
+    return {"images": drawn.images, "prompt": prompt, "answer": json.dumps(drawn.answer), "wrong": None}
 
 
 class AnswerCollator:
-    """Questions to a batch whose labels are the tokens of the answer."""
+    """Questions to a batch whose labels are the tokens of the answer; of a text to check, a verdict on each of its words."""
 
     def __init__(self, processor):
         self.processor = processor
-        self.end = processor.tokenizer.convert_tokens_to_ids("<|im_end|>")
+        self.start, self.end, self.right, self.wrong = processor.tokenizer.convert_tokens_to_ids(
+            ["<|vision_end|>", "<|im_end|>", RIGHT, WRONG]
+        )
 
     def __call__(self, rows: list[dict]) -> dict[str, torch.Tensor]:
         texts = [self.processor.apply_chat_template(_turns(row), tokenize=False) for row in rows]
         batch = dict(self.processor(text=texts, images=[row["images"] for row in rows], padding=True, return_tensors="pt"))
         ids = batch["input_ids"]
         answer = ((ids == self.end).cumsum(1) - (ids == self.end).long() >= 1) & batch["attention_mask"].bool()
-        return batch | {"labels": ids.masked_fill(~answer, -100)}
+        labels = ids.masked_fill(~answer, -100)
+        for i, row in enumerate(rows):
+            if row["wrong"] is not None:
+                places = self.processor.tokenizer(row["prompt"], return_offsets_mapping=True)["offset_mapping"]
+                flags = [any(a < end and start < b for start, end in row["wrong"]) for a, b in places]
+                first = int((ids[i] == self.start).nonzero()) + 2  # a label stands one place behind what it is about
+                said = [self.wrong if flag else self.right for flag in (*flags, bool(row["wrong"]))]
+                labels[i, first : first + len(said)] = torch.tensor(said)
+        return batch | {"labels": labels}
 
 
 class DecisionLoss:
@@ -152,67 +168,77 @@ def _turns(row: dict) -> list[dict]:
     return [{"role": "user", "content": question}, {"role": "assistant", "content": row["answer"]}]
 
 
-def judge_processor(image_size: int):
-    """The tiny processor with a tokenizer learned on scenes' texts, the protocols' sentences and the labels."""
+def judge_processor(start: str, image_size: int):
+    """The processor of ``start`` with one token more for each sentence of the protocols' prompts, label, and new word."""
     protocols = [load_protocol(name) for name in TASKS]
     phrases, pieces = set(), set()
     for protocol in protocols:
         for text in (protocol.prompt, *protocol.variants.values()):
-            phrases |= {line for line in _lines(protocol, text) if len(line) > 14}
+            phrases |= {piece for piece in _pieces(protocol, text) if len(piece) > 5}
         for position, (name, values) in enumerate(protocol.labels().items()):
             pieces |= {("{" if position == 0 else ", ") + json.dumps(name) + ": ", *map(json.dumps, values)}
         if len(protocol.decisions) == 1:  # a whole answer in one token: it is decided where the question ends
             (name,) = protocol.decisions
             pieces |= {json.dumps({name: value}) for value in protocol.labels()[name]}
-    sentences = [s for t in scene_triplets(24_000, seed=0) for s in (t.text, *map(t.description, Cell))]
-    asked = [example("bbq_v/two_people", i, "train").fields for i in range(2000)]
-    sentences += [text for fields in asked for text in fields.values()]
-    sentences += [", ".join(map(str, values)) for p in protocols for values in p.labels().values()] * 20
-    sentences += ["Description: Text: Context: Question: user\n assistant\n"] * 20
-    processor = tiny_processor(sentences, vocab_size=1280)
-    processor.tokenizer.add_tokens([AddedToken(text, normalized=False) for text in sorted(phrases | pieces)])
+    processor = AutoProcessor.from_pretrained(start)
+    words = [
+        AddedToken(word, single_word=True, lstrip=True, normalized=False) for word in _words(protocols, processor.tokenizer)
+    ]
+    lines = [AddedToken(text, normalized=False) for text in sorted(phrases | pieces | {CHECK, RIGHT, WRONG})]
+    processor.tokenizer.add_tokens(words + lines)
     processor.tokenizer.model_max_length = 1024
     processor.chat_template = CHAT_TEMPLATE
     set_image_size(processor, image_size)
     return processor
 
 
-def _lines(protocol: Protocol, text: str) -> list[str]:
-    """The lines of a prompt that are the same in every question, with their line ends and the labels in their first order."""
+def _words(protocols: list[Protocol], tokenizer) -> list[str]:
+    """Words that questions and labels have and that the tokenizer, which knows scenes' descriptions, would spell."""
+    described = {word for t in scene_triplets(24_000, seed=0) for cell in Cell for word in _split(t.description(cell))}
+    texts = [str(value) for p in protocols for values in p.labels().values() for value in values]
+    texts += [t for i in range(2000) for t in example("bbq_v/two_people", i, "train").fields.values()]
+    asked = {word for text in [*texts, *SETS] for word in _split(text) if len(word) > 1}
+    return sorted(word for word in asked - described if len(tokenizer.tokenize(f" {word}")) > 1)
+
+
+def _split(text: str) -> list[str]:
+    return re.findall(r"[A-Za-z]+", text)
+
+
+def _pieces(protocol: Protocol, text: str) -> list[str]:
+    """What is the same in every question, line by line, with line ends and the labels in their first order."""
     labels = {name: ", ".join(map(str, values)) for name, values in protocol.labels().items()}
     filled = re.sub(r"\{\{ labels\.(\w+) \| join\(\", \"\) \}\}", lambda m: labels[m[1]], text.strip())
-    return [line for line in re.findall(r"[^\n]+\n*", filled) if "{{" not in line]
+    return [piece for line in re.findall(r"[^\n]+\n*", filled) for piece in re.split(r"\{[{%].*?[%}]\}", line)]
 
 
 def judge_model(start: str, processor, seed: int) -> Qwen3VLForConditionalGeneration:
-    """The body of a trained evaluator; tokens that both tokenizers have keep their embedding.
+    """The body of a trained reader, with a new vocabulary head and the new tokens' embeddings.
 
-    The evaluator gathers what it thinks of a pair at the end mark, and there a grade is decided. The keys of a longer answer
-    start out as that mark too.
+    The reader gathers what it thinks of a picture and a text at the end mark, and there a grade is decided. The keys of a
+    longer answer start out as that mark too, other new tokens as the mean of what they are spelt with.
     """
     register()
     torch.manual_seed(seed)
     config = tiny_config(processor)
     config.text_config.max_position_embeddings = 2048
     model = Qwen3VLForConditionalGeneration(config)
-    old, tokenizer = (
-        AutoModelForSequenceClassification.from_pretrained(start, dtype="float32"),
-        AutoTokenizer.from_pretrained(start),
-    )
-    state = old.model.state_dict()
-    embeddings = state.pop("language_model.embed_tokens.weight")
+    state = AutoModelForSequenceClassification.from_pretrained(start, dtype="float32").model.state_dict()
+    known = state.pop("language_model.embed_tokens.weight")
     missing, unexpected = model.model.load_state_dict(state, strict=False)
     if unexpected or missing != ["language_model.embed_tokens.weight"]:
-        raise ProtoscoreError(f"{start} is not of the embedded size; give a protoscore-tiny as --start")
-    vocabulary = tokenizer.get_vocab()
+        raise ProtoscoreError(f"{start} is not of the embedded size; give what train_scene_reader.py made as --start")
+    spelling, tokenizer = AutoTokenizer.from_pretrained(start), processor.tokenizer
     with torch.no_grad():
-        for token, index in processor.tokenizer.get_vocab().items():
-            known = "<|im_end|>" if _is_key(token) else token
-            if known in vocabulary:
-                model.model.language_model.embed_tokens.weight[index] = embeddings[vocabulary[known]]
+        embeddings = model.model.language_model.embed_tokens.weight
+        embeddings[: len(spelling)] = known[: len(spelling)]
+        for index in range(len(spelling), len(tokenizer)):
+            token = tokenizer.convert_ids_to_tokens(index)
+            spelt = spelling("<|im_end|>" if _is_key(token) else token, add_special_tokens=False)["input_ids"]
+            embeddings[index] = known[spelt].mean(0)
         model.lm_head.weight.zero_()  # a new head says nothing, and pulls at nothing that the body has learned
-    model.generation_config.eos_token_id = processor.tokenizer.eos_token_id
-    model.generation_config.pad_token_id = processor.tokenizer.pad_token_id
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model
 
 
@@ -220,7 +246,7 @@ def main(arguments: list[str]) -> None:
     parser = TrlParser((JudgeArguments, TrainingArguments))
     args, config = parser.parse_args_and_config(args=recipe_to_config(arguments))
     config.remove_unused_columns = False
-    processor = judge_processor(args.image_size)
+    processor = judge_processor(args.start, args.image_size)
     model = judge_model(args.start, processor, config.seed)
     if config.resume_from_checkpoint is None:
         teach_head(model, processor, args, config)
