@@ -60,19 +60,19 @@ def _knob(text: str, triplet: Triplet, cell: Cell, domain: list[Triplet], rng: r
 
 def _subject(text: str, triplet: Triplet, cell: Cell, domain: list[Triplet], rng: random.Random) -> str:
     mine = {triplet.non_subject, triplet.proto_subject}
-    others = [t for t in rng.sample(domain, 8) if t.non_subject not in mine] or [triplet]
+    others = [t for t in rng.choices(domain, k=8) if t.non_subject not in mine] or [triplet]
     return _swap(text, _phrase(triplet, cell), rng.choice(others).non_phrase)
 
 
 def _extra(text: str, triplet: Triplet, cell: Cell, domain: list[Triplet], rng: random.Random) -> str:
-    other = rng.choice([t.extra for t in rng.sample(domain, 8) if t.extra != triplet.extra] or [triplet.extra])
+    other = rng.choice([t.extra for t in rng.choices(domain, k=8) if t.extra != triplet.extra] or [triplet.extra])
     value = triplet.value if cell.is_correct else triplet.violation
     old, new = (extra_noun(e, load_taxonomy().extra(triplet.domain, e), NUMBERS.get(value, 1)) for e in (triplet.extra, other))
     return _swap(_swap(text, with_article(old), with_article(new)), old, new)
 
 
 def _environment(text: str, triplet: Triplet, cell: Cell, domain: list[Triplet], rng: random.Random) -> str:
-    other = rng.choice([t.environment for t in rng.sample(domain, 8)])
+    other = rng.choice([t.environment for t in rng.choices(domain, k=8)])
     places = load_taxonomy().environments
     return _swap(text, places[triplet.environment], places[other])
 

@@ -18,7 +18,7 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 import torch
 from datasets import Dataset
-from judge_scenes import CHECK, DESCRIPTION, SETS, TASKS, example
+from judge_scenes import CHECK, DESCRIPTION, MEETINGS, SETS, TASKS, UNKNOWABLE, VISIBLE, example
 from recipes import recipe_to_config
 from scenes import scene_triplets
 from tokenizers import AddedToken
@@ -35,6 +35,7 @@ from trl import TrlParser
 
 from protoscore.errors import ProtoscoreError
 from protoscore.judging.protocol import Protocol, load_protocol
+from protoscore.modeling.checkpoint import first_line
 from protoscore.modeling.classifier import register
 from protoscore.modeling.encode import set_image_size
 from protoscore.modeling.tiny import tiny_config
@@ -196,7 +197,7 @@ def _words(protocols: list[Protocol], tokenizer) -> list[str]:
     """Words that questions and labels have and that the tokenizer, which knows scenes' descriptions, would spell."""
     described = {word for t in scene_triplets(24_000, seed=0) for cell in Cell for word in _split(t.description(cell))}
     texts = [str(value) for p in protocols for values in p.labels().values() for value in values]
-    texts += [t for i in range(2000) for t in example("bbq_v/two_people", i, "train").fields.values()]
+    texts += [*MEETINGS, *UNKNOWABLE, *(question for question, _ in VISIBLE)]
     asked = {word for text in [*texts, *SETS] for word in _split(text) if len(word) > 1}
     return sorted(word for word in asked - described if len(tokenizer.tokenize(f" {word}")) > 1)
 
@@ -283,6 +284,6 @@ def _trainer(model, processor, config: TrainingArguments, data: Dataset) -> Trai
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except ProtoscoreError as error:
-        print(f"train_scene_judge: {error}", file=sys.stderr)
+    except (ProtoscoreError, OSError) as error:  # OSError: no such model, and transformers says so
+        print(f"train_scene_judge: {first_line(error)}", file=sys.stderr)
         raise SystemExit(2) from None

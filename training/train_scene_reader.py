@@ -24,6 +24,7 @@ from transformers import AutoModelForSequenceClassification, AutoProcessor, Trai
 from trl import TrlParser
 
 from protoscore.errors import ProtoscoreError
+from protoscore.modeling.checkpoint import first_line
 from protoscore.modeling.classifier import register
 from protoscore.modeling.encode import encode, set_image_size
 from protoscore.schema import Cell, derive_seed
@@ -121,6 +122,6 @@ def main(arguments: list[str]) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except ProtoscoreError as error:
-        print(f"train_scene_reader: {error}", file=sys.stderr)
+    except (ProtoscoreError, OSError) as error:  # OSError: no such model, and transformers says so
+        print(f"train_scene_reader: {first_line(error)}", file=sys.stderr)
         raise SystemExit(2) from None
