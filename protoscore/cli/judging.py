@@ -1,0 +1,99 @@
+"""Questions to a judge, and what became of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from protoscore.cli.options import Out
+
+app = typer.Typer()
+
+
+@app.command()
+def judge(
+    protocol: Annotated[str, typer.Argument(help="BENCHMARK/NAME of a protocol, or your own protocol's .py file.")],
+    items: Annotated[str, typer.Option(help="Dataset folder, folder of pictures (with metadata.csv), or Hub id.")],
+    out: Out,
+    judge_: Annotated[
+        str, typer.Option("--judge", "-j", help="local, local:MODEL, chat:MODEL, chat:MODEL@URL or scripted:FILE.")
+    ],
+    option: Annotated[list[str], typer.Option("--option", "-o", help="NAME=VALUE for the judge. Repeat for several.")] = [],  # noqa: B006
+    second: Annotated[str | None, typer.Option(help="A second judge, asked where the first one's replies differ.")] = None,
+    second_option: Annotated[list[str], typer.Option(help="NAME=VALUE for the second judge.")] = [],  # noqa: B006
+    split: Annotated[str, typer.Option(help="Split to judge.")] = "test",
+    image: Annotated[list[str], typer.Option(help="Column of pictures, in order. Default: all of them.")] = [],  # noqa: B006
+    field: Annotated[list[str], typer.Option(help="FIELD=COLUMN, where the prompt's name for it differs.")] = [],  # noqa: B006
+    id_column: Annotated[str | None, typer.Option("--id", help="Column of unique names.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Judge the first N rows only.")] = None,
+    variant: Annotated[list[str], typer.Option(help="Also ask with this wording of the prompt.")] = [],  # noqa: B006
+    samples: Annotated[int, typer.Option(min=1, help="Ask each question N times.")] = 1,
+    shuffle: Annotated[int | None, typer.Option(help="Seed: draw the order of labels anew for each item.")] = None,
+    inject: Annotated[
+        str | None, typer.Option(help="Try prompt injections in the 'text' or the 'picture' of each item.")
+    ] = None,
+    cascade: Annotated[str | None, typer.Option(help="Scorer that screens first; needs --low, --high, --accept-from.")] = None,
+    low: Annotated[float | None, typer.Option(help="Cascade: reject at this score and below.")] = None,
+    high: Annotated[float | None, typer.Option(help="Cascade: accept at this score and above.")] = None,
+    accept_from: Annotated[int | None, typer.Option(help="Cascade: an answer of this and more accepts.")] = None,
+    sensitive: Annotated[list[str], typer.Option(help="Cascade: COLUMN=VALUE,VALUE always goes to a judge.")] = [],  # noqa: B006
+    max_calls: Annotated[int | None, typer.Option(min=1, help="Budget of the run: calls, retries included.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Budget of the run: tokens.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Budget of the run: money, by the judge's price_in and price_out.")
+    ] = None,
+    ask_lost: Annotated[bool, typer.Option(help="Ask again what was in flight when a run was killed.")] = False,
+) -> None:
+    """Put a protocol's question about every item to a judge. Resumes; a reply is never paid for twice."""
+    from protoscore.catalog import load
+    from protoscore.judging.asking import Budget
+    from protoscore.judging.asks import Robustness
+    from protoscore.judging.cascade import Rule
+    from protoscore.judging.cascade import cascade as run_cascade
+    from protoscore.judging.injection import Injected
+    from protoscore.judging.items import Items
+    from protoscore.judging.options import listed, pairs, typed
+    from protoscore.judging.protocol import load_protocol
+    from protoscore.judging.stage import judge_items
+
+    asked = load_protocol(protocol)
+    source = Items(items, split, tuple(image), pairs(field, "--field"), id_column, limit)
+    component = load("judges", judge_, **typed(option, "--option"))
+    other = load("judges", second, **typed(second_option, "--second-option")) if second else None
+    how = Robustness(("", *variant), samples, shuffle)
+    budget = Budget(max_calls, max_tokens, max_cost)
+    shown = Injected(asked, source, inject) if inject else source
+    if cascade:
+        rule = Rule.of(low, high, accept_from, listed(sensitive, "--sensitive"))
+        outcome = run_cascade(
+            asked, shown, load("scorers", cascade), component, out, rule, other, how, budget, ask_lost=ask_lost
+        )
+    else:
+        outcome = judge_items(asked, shown, component, out, how, other, budget, ask_lost=ask_lost)
+    counts = ", ".join(f"{n} {state}" for state, n in outcome.states.items())
+    print(
+        f"{out / 'verdicts.parquet'}: {counts} of {outcome.items} items; {outcome.asked_now} asked now. {outcome.spent.told()}"
+    )
+    print(f"Next: protoscore audit {out}")
+
+
+@app.command()
+def audit(
+    run: Annotated[Path, typer.Argument(help="Folder that 'protoscore judge' wrote.")],
+    state: Annotated[str | None, typer.Option(help="Examples of this state only: ok abstained invalid refused error.")] = None,
+    repair: Annotated[str | None, typer.Option(help="Examples that took this repair only.")] = None,
+    examples: Annotated[int, typer.Option(min=0, help="How many examples to show.")] = 5,
+    against: Annotated[Path | None, typer.Option(help="For a cascade: the run that judged everything.")] = None,
+    truth: Annotated[list[str], typer.Option(help="With --against: COLUMN=VALUE,VALUE for which accepting is right.")] = [],  # noqa: B006
+    cluster: Annotated[str, typer.Option(help="With --against: column of what was sampled independently.")] = "item",
+) -> None:
+    """The parser log of a run: states, causes, repairs, raw replies; how injections fared; what a cascade saved."""
+    from protoscore.judging.log import print_audit, print_injections, print_savings
+    from protoscore.judging.options import listed
+
+    print_audit(run, state, repair, examples)
+    print_injections(run)
+    if against:
+        print_savings(run, against, listed(truth, "--truth"), cluster)
