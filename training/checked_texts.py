@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -36,6 +37,18 @@ def checked_texts(triplet: Triplet, cell: Cell, domain: list[Triplet], rng: rand
     for part in [part for part in parts if rng.random() < 0.4] or [rng.choice(parts)]:
         asked = _CHANGES[part](asked, triplet, cell, domain, rng)
     return Checked(true, []), Checked(asked, _wrong_words(asked, true))
+
+
+def words_of(parts: Iterable[str], text: str, triplet: Triplet, cell: Cell, domain: list[Triplet]) -> list[tuple[int, int]]:
+    """Places of the words that ``text``, about the picture of ``cell``, has for each part: those that another value changes."""
+    places: set[tuple[int, int]] = set()
+    for part in parts:
+        for attempt in range(4):  # a neighbour may have the same value
+            other = _CHANGES[part](text, triplet, cell, domain, random.Random(attempt))
+            if other != text:
+                places |= set(_wrong_words(text, other))
+                break
+    return sorted(places)
 
 
 def _wrong_words(asked: str, true: str) -> list[tuple[int, int]]:

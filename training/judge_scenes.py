@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from checked_texts import checked_texts
+from checked_texts import checked_texts, words_of
 from PIL import Image
 from scenes import SIZES
 
@@ -25,11 +25,13 @@ from protoscore.writers.template import write
 
 
 class Example(NamedTuple):
-    """One question: pictures (RGB), the fields of the item, and the right decisions by field."""
+    """One question: pictures (RGB), the fields of the item, the right decisions by field, and for training, where the field
+    ``text`` has words that do not fit the picture, in letters."""
 
     images: list[Image.Image]
     fields: dict[str, Any]
     answer: dict[str, Any]
+    wrong: list[tuple[int, int]] | None = None
 
 
 def attributes(rng: _Seeded, split: str) -> Example:
@@ -67,7 +69,9 @@ def image_filter(rng: _Seeded, split: str) -> Example:
     triplet, cell, change, rng = _asked(rng, split, [("knob",), ("extra",), ("subject",)])
     spec = triplet.scene(cell)
     image, elements = _draw(_changed(spec, triplet, change, rng, split), rng)
-    return Example([image], {"text": triplet.description(cell)}, {"score": assess(spec, elements).score})
+    text = triplet.description(cell)
+    wrong = words_of(change, text, triplet, cell, _domain(split, triplet.domain))
+    return Example([image], {"text": text}, {"score": assess(spec, elements).score}, wrong)
 
 
 def description(rng: _Seeded, split: str) -> Example:
@@ -82,7 +86,7 @@ def check(rng: _Seeded, split: str) -> Example:
     triplet, cell = rng.choice(_triplets(split)), rng.choice(list(Cell))
     image, _ = _draw(triplet.scene(cell), rng, fits=True)
     text, wrong = rng.choice(checked_texts(triplet, cell, _domain(split, triplet.domain), rng))
-    return Example([image], {"text": CHECK + text}, {"wrong": [(a + len(CHECK), b + len(CHECK)) for a, b in wrong]})
+    return Example([image], {"text": text}, {}, wrong)
 
 
 def attribute_count(rng: _Seeded, split: str) -> Example:
@@ -166,7 +170,7 @@ SETS = {
 }
 
 
-DESCRIPTION, CHECK = "description", "Check every word: "  # the second is its prompt too
+DESCRIPTION, CHECK = "description", "check"  # tasks that no protocol sets
 
 
 def example(task: str, seed: int, split: str) -> Example:
@@ -188,7 +192,9 @@ class _Seeded(random.Random):
 def _graded(rng: _Seeded, split: str, grades: dict[tuple[str, ...], int], neutral: bool = False) -> Example:
     triplet, cell, change, rng = _asked(rng, split, list(grades)[1:], neutral)
     image, _ = _draw(_changed(triplet.scene(cell), triplet, change, rng, split), rng, fits=True)
-    return Example([image], {"text": triplet.text if neutral else triplet.description(cell)}, {"score": grades[change]})
+    text = triplet.text if neutral else triplet.description(cell)
+    wrong = words_of(change, text, triplet, cell, _domain(split, triplet.domain))
+    return Example([image], {"text": text}, {"score": grades[change]}, wrong)
 
 
 def _asked(

@@ -54,7 +54,8 @@ SHARES = {  # of the training examples
     "fairjudge/attributes": 0.16, "fairjudge/profession": 0.04, "fairjudge/alignment": 0.09, "protobias/rubric": 0.09,
     "protobias/image_filter": 0.26, "bbq_v/two_people": 0.08, DESCRIPTION: 0.10, CHECK: 0.18,
 }  # fmt: skip
-RIGHT, WRONG = "<|right|>", "<|wrong|>"  # what is said of each word of a checked text, in training only
+RIGHT, WRONG = "<|right|>", "<|wrong|>"  # what is said of each word of a text, in training only
+CHECK_PROMPT = "Check every word: "
 # Long questions come in batches of their own, so that they do not pad the others: one batch in so many.
 SETS_EVERY = 10  # four pictures a question
 SHUFFLED_EVERY = 15  # the labels in another order, word by word
@@ -78,7 +79,7 @@ class JudgeArguments:
 
 
 def questions(args: JudgeArguments, batch: int) -> Dataset:
-    """Rows of ``images``, ``prompt``, ``answer`` and ``wrong`` (wrong words of a text to check; else None), drawn when read."""
+    """Rows of ``images``, ``prompt``, ``answer``, and of a text in the prompt its ``place`` and ``wrong`` words (else None)."""
     protocols = {name: load_protocol(name) for name in TASKS}
     rows = [{"task": _task(args, i, batch), "position": i} for i in range(args.questions)]
 
@@ -87,7 +88,7 @@ def questions(args: JudgeArguments, batch: int) -> Dataset:
             _question(args, protocols.get(task), task, i, shuffled=(i // batch) % SHUFFLED_EVERY == 1)
             for task, i in zip(columns["task"], columns["position"], strict=True)
         ]
-        return {key: [row[key] for row in drawn] for key in ("images", "prompt", "answer", "wrong")}
+        return {key: [row[key] for row in drawn] for key in ("images", "prompt", "answer", "place", "wrong")}
 
     return Dataset.from_list(rows).with_transform(draw)
 
@@ -107,14 +108,20 @@ def _question(args: JudgeArguments, protocol: Protocol | None, task: str, positi
     seed = 2 * derive_seed(args.question_seed, position // 2) + position % 2
     drawn = example(task, seed, "train")
     if protocol is None:
-        return {"images": drawn.images, "prompt": drawn.fields.get("text", ""), "answer": "", "wrong": None} | drawn.answer
-    rng = random.Random(seed)
-    labels = None
-    if shuffled:
-        labels = {name: rng.sample(values, len(values)) for name, values in protocol.labels().items()}
-    variant = rng.choice(["", *protocol.variants])
-    prompt = protocol.render(drawn.fields, variant, labels)
-    return {"images": drawn.images, "prompt": prompt, "answer": json.dumps(drawn.answer), "wrong": None}
+        prompt, answer = CHECK_PROMPT + drawn.fields["text"] if task == CHECK else "", drawn.answer.get("answer", "")
+    else:
+        rng = random.Random(seed)
+        labels = None
+        if shuffled:
+            labels = {name: rng.sample(values, len(values)) for name, values in protocol.labels().items()}
+        variant = rng.choice(["", *protocol.variants])
+        prompt, answer = protocol.render(drawn.fields, variant, labels), json.dumps(drawn.answer)
+    row = {"images": drawn.images, "prompt": prompt, "answer": answer, "place": None, "wrong": None}
+    if drawn.wrong is None:
+        return row
+    start = prompt.rindex(drawn.fields["text"])
+    wrong = [(a + start, b + start) for a, b in drawn.wrong]
+    return row | {"place": (start, start + len(drawn.fields["text"])), "wrong": wrong}
 
 
 class AnswerCollator:
@@ -134,29 +141,38 @@ class AnswerCollator:
         labels = ids.masked_fill(~answer, -100)
         for i, row in enumerate(rows):
             if row["wrong"] is not None:
-                places = self.processor.tokenizer(row["prompt"], return_offsets_mapping=True)["offset_mapping"]
-                flags = [any(a < end and start < b for start, end in row["wrong"]) for a, b in places]
-                first = int((ids[i] == self.start).nonzero()) + 2  # a label stands one place behind what it is about
-                said = [self.wrong if flag else self.right for flag in (*flags, bool(row["wrong"]))]
-                labels[i, first : first + len(said)] = torch.tensor(said)
+                first = int((ids[i] == self.start).nonzero()) + 2  # a label stands one place behind its word
+                self._mark(labels[i], first, row)
         return batch | {"labels": labels}
+
+    def _mark(self, labels: torch.Tensor, first: int, row: dict) -> None:
+        """What is said of each token of the text; and at its end, unless that is where the question is answered."""
+        start, stop = row["place"]
+        for i, (a, b) in enumerate(self.processor.tokenizer(row["prompt"], return_offsets_mapping=True)["offset_mapping"]):
+            if a < stop and start < b:
+                labels[first + i] = self.wrong if any(a < end and begin < b for begin, end in row["wrong"]) else self.right
+        if not row["answer"]:
+            labels[first + i + 1] = self.wrong if row["wrong"] else self.right
 
 
 class DecisionLoss:
     """Cross-entropy per question, so that an answer of five fields counts as much as one of a single grade.
 
-    The JSON around the decisions is learned within a few steps and then says nothing, so its tokens weigh little.
+    The JSON around the decisions is learned within a few steps and then says nothing, so its tokens weigh little; so do the
+    many words of a text beside the one grade that it is about.
     """
 
-    def __init__(self, processor, skeleton: float = 0.05):
+    def __init__(self, processor, skeleton: float = 0.05, word: float = 0.1):
         tokens = processor.tokenizer.get_vocab()
         self._skeleton = torch.tensor([i for token, i in tokens.items() if _is_key(token) or token in ("}", "<|im_end|>")])
-        self._weight = skeleton
+        self._words = torch.tensor([tokens[RIGHT], tokens[WRONG]])
+        self._weight, self._word = skeleton, word
 
     def __call__(self, outputs, labels: torch.Tensor, num_items_in_batch=None) -> torch.Tensor:
         targets = labels[:, 1:]
         losses = cross_entropy(outputs.logits[:, :-1].float().transpose(1, 2), targets, reduction="none", ignore_index=-100)
-        weights = torch.where(torch.isin(targets, self._skeleton), self._weight, 1.0) * (targets != -100)
+        weights = torch.where(torch.isin(targets, self._skeleton), self._weight, 1.0)
+        weights = torch.where(torch.isin(targets, self._words), self._word, weights) * (targets != -100)
         return ((losses * weights).sum(1) / weights.sum(1)).mean()
 
 
@@ -185,7 +201,7 @@ def judge_processor(start: str, image_size: int):
     words = [
         AddedToken(word, single_word=True, lstrip=True, normalized=False) for word in _words(protocols, processor.tokenizer)
     ]
-    lines = [AddedToken(text, normalized=False) for text in sorted(phrases | pieces | {CHECK, RIGHT, WRONG})]
+    lines = [AddedToken(text, normalized=False) for text in sorted(phrases | pieces | {CHECK_PROMPT, RIGHT, WRONG})]
     processor.tokenizer.add_tokens(words + lines)
     processor.tokenizer.model_max_length = 1024
     processor.chat_template = CHAT_TEMPLATE
