@@ -51,8 +51,8 @@ CHAT_TEMPLATE = """\
 {%- endfor -%}{%- endif -%}<|im_end|>
 {%- endfor -%}"""
 SHARES = {  # of the training examples
-    "fairjudge/attributes": 0.16, "fairjudge/profession": 0.04, "fairjudge/alignment": 0.09, "protobias/rubric": 0.09,
-    "protobias/image_filter": 0.26, "bbq_v/two_people": 0.08, DESCRIPTION: 0.10, CHECK: 0.18,
+    "fairjudge/attributes": 0.42, "fairjudge/profession": 0.07, "fairjudge/alignment": 0.05, "protobias/rubric": 0.05,
+    "protobias/image_filter": 0.21, "bbq_v/two_people": 0.06, DESCRIPTION: 0.04, CHECK: 0.10,
 }  # fmt: skip
 RIGHT, WRONG = "<|right|>", "<|wrong|>"  # what is said of each word of a text, in training only
 CHECK_PROMPT = "Check every word: "
