@@ -373,6 +373,7 @@ def test_bad_recipes_and_mixes_are_one_line(tmp_path, capsys):
         ([], "papper", "no recipe 'papper'"),
         (["--output_dir", str(tmp_path), "--resume_from_checkpoint", "last"], "tiny_paper", "no checkpoint to go on from"),
         (["--output_dir", str(tmp_path), "--eval_strategy", "steps", "--eval_steps", "1"], "tiny_paper", "--eval_triplets"),
+        (["--output_dir", str(tmp_path), "--model_name_or_path", str(tmp_path / "nowhere")], "tiny_paper", "nowhere"),
     ):
         assert train(*arguments, recipe=recipe).returncode == 2
         error = capsys.readouterr().err.strip().splitlines()[-1]

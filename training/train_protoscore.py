@@ -8,7 +8,6 @@ goes on from the newest checkpoint that was written to its end.
 from __future__ import annotations
 
 import os
-import sys
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
@@ -16,11 +15,12 @@ from pairs import PairArguments, evaluation_cells, training_pairs
 from recipes import recipe_to_config
 from reward import PairTrainer, last_whole_checkpoint
 from run_card import write_record
+from script import run
 from transformers import AutoModelForSequenceClassification, AutoProcessor
 from trl import ModelConfig, RewardConfig, TrlParser, get_peft_config, get_quantization_config
 
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
-from protoscore.errors import ConfigError, ProtoscoreError
+from protoscore.errors import ConfigError
 from protoscore.modeling.classifier import register
 from protoscore.modeling.encode import SCORE_TEMPLATE, set_image_size
 from protoscore.modeling.loading import UNQUANTIZED, warm_start
@@ -76,8 +76,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except ProtoscoreError as error:
-        print(f"train_protoscore: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+    run(main)

@@ -11,7 +11,6 @@ import json
 import os
 import random
 import re
-import sys
 from dataclasses import dataclass, field, replace
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -21,6 +20,7 @@ from datasets import Dataset
 from judge_scenes import CHECK, DESCRIPTION, MEETINGS, SETS, TASKS, UNKNOWABLE, VISIBLE, example
 from recipes import recipe_to_config
 from scenes import scene_triplets
+from script import run
 from tokenizers import AddedToken
 from torch.nn.functional import cross_entropy
 from transformers import (
@@ -35,7 +35,6 @@ from trl import TrlParser
 
 from protoscore.errors import ProtoscoreError
 from protoscore.judging.protocol import Protocol, load_protocol
-from protoscore.modeling.checkpoint import first_line
 from protoscore.modeling.classifier import register
 from protoscore.modeling.encode import set_image_size
 from protoscore.modeling.tiny import tiny_config
@@ -298,8 +297,4 @@ def _trainer(model, processor, config: TrainingArguments, data: Dataset) -> Trai
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except (ProtoscoreError, OSError) as error:  # OSError: no such model, and transformers says so
-        print(f"train_scene_judge: {first_line(error)}", file=sys.stderr)
-        raise SystemExit(2) from None
+    run(main)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from dataclasses import dataclass, field
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -19,12 +18,11 @@ from checked_texts import checked_texts
 from datasets import Dataset
 from recipes import recipe_to_config
 from scenes import draw_kept, scene_triplets
+from script import run
 from torch.nn.functional import binary_cross_entropy_with_logits
 from transformers import AutoModelForSequenceClassification, AutoProcessor, Trainer, TrainingArguments
 from trl import TrlParser
 
-from protoscore.errors import ProtoscoreError
-from protoscore.modeling.checkpoint import first_line
 from protoscore.modeling.classifier import register
 from protoscore.modeling.encode import encode, set_image_size
 from protoscore.schema import Cell, derive_seed
@@ -120,8 +118,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except (ProtoscoreError, OSError) as error:  # OSError: no such model, and transformers says so
-        print(f"train_scene_reader: {first_line(error)}", file=sys.stderr)
-        raise SystemExit(2) from None
+    run(main)

@@ -7,7 +7,6 @@ this trains one: a Qwen3-VL of 2.7 million weights that writes the description o
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass, field
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -16,10 +15,10 @@ import torch
 from datasets import Dataset
 from recipes import recipe_to_config
 from scenes import draw_kept, scene_triplets
+from script import run
 from transformers import Qwen3VLForConditionalGeneration, Trainer, TrainingArguments
 from trl import TrlParser
 
-from protoscore.errors import ProtoscoreError
 from protoscore.modeling.encode import encode
 from protoscore.modeling.tiny import tiny_config, tiny_processor
 from protoscore.schema import Cell, derive_seed
@@ -78,8 +77,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except ProtoscoreError as error:
-        print(f"train_tiny_base: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+    run(main)
