@@ -81,7 +81,8 @@ def _extra(text: str, triplet: Triplet, cell: Cell, domain: list[Triplet], rng: 
     other = rng.choice([t.extra for t in rng.choices(domain, k=8) if t.extra != triplet.extra] or [triplet.extra])
     value = triplet.value if cell.is_correct else triplet.violation
     old, new = (extra_noun(e, load_taxonomy().extra(triplet.domain, e), NUMBERS.get(value, 1)) for e in (triplet.extra, other))
-    return _swap(_swap(text, with_article(old), with_article(new)), old, new)
+    with_its_article = _swap(text, with_article(old), with_article(new))
+    return with_its_article if with_its_article != text else _swap(text, old, new)  # not both: "tree" is in "pine tree" too
 
 
 def _environment(text: str, triplet: Triplet, cell: Cell, domain: list[Triplet], rng: random.Random) -> str:

@@ -67,7 +67,7 @@ class JudgeArguments:
     start: str = field(
         default="runs/scene_reader", metadata={"help": "the reader to start from; train_scene_reader.py makes it"}
     )
-    questions: int = field(default=96_000, metadata={"help": "questions, each asked once"})
+    questions: int = field(default=224_000, metadata={"help": "questions, each asked once"})
     image_size: int = field(default=96, metadata={"help": "pixels a side that pictures are scaled to"})
     head_steps: int = field(
         default=150,

@@ -58,6 +58,13 @@ def test_wrong_words_by_hand(asked, true, wrong):
     assert [asked[a:b] for a, b in checked_texts._wrong_words(asked, true)] == wrong
 
 
+def test_a_thing_whose_name_is_part_of_the_others_is_swapped_once(triplets):
+    tree = next(t for t in triplets if t.extra == "tree" and "a tree " in t.correct)
+    stump = next(t for t in triplets if t.extra == "log")
+    changed = checked_texts._extra(tree.correct, tree, Cell.NON_CORRECT, [stump], random.Random(0))
+    assert changed == tree.correct.replace("a tree ", "a tree stump ")
+
+
 def _words(text: str) -> list[str]:
     return [word for word in re.findall(r"[\w-]+", text) if word.lower() not in ("a", "an")]
 
