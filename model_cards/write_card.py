@@ -1,6 +1,7 @@
 """Fill a model card from a results file: ``python model_cards/write_card.py TEMPLATE RESULTS MODEL_FOLDER``.
 
-Every number of a card comes from the results file that is named in it; a field without a value is an error.
+Every number of a card comes from the results file that is named in it, or from a recipe of ``training/``; a field without a
+value is an error.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ import json
 import sys
 from pathlib import Path
 
+import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import protoscore
 from protoscore.errors import ConfigError
 from protoscore.folder import write_text
 from protoscore.schema import DOMAINS, KNOBS
+
+RECIPES = Path(__file__).resolve().parent.parent / "training" / "recipes"
 
 
 def estimate(values: dict) -> str:
@@ -34,8 +38,9 @@ def write_card(template: Path, results: Path, folder: Path) -> None:
     )
     environment.filters["estimate"] = estimate
     weights = sum(path.stat().st_size for path in folder.iterdir() if path.name != "README.md")
+    recipes = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in RECIPES.glob("*.yaml")}
     card = environment.get_template(template.name).render(
-        **facts, megabytes=f"{weights / 1e6:.1f}", results=results.name, version=protoscore.__version__
+        **facts, recipes=recipes, megabytes=f"{weights / 1e6:.1f}", results=results.name, version=protoscore.__version__
     )
     write_text(folder / "README.md", card)
 

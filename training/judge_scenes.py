@@ -34,11 +34,11 @@ class Example(NamedTuple):
     wrong: list[tuple[int, int]] | None = None
 
 
-def attributes(rng: _Seeded, split: str) -> Example:
+def attributes(rng: Seeded, split: str) -> Example:
     """A person; one picture in twelve holds no person, and then nothing can be told."""
     if rng.random() < 1 / 12:
         image = draw_scene(
-            rng.choice(_triplets(split, people=False)).scene(Cell.PROTO_CORRECT), rng.getrandbits(60), _size(rng)
+            rng.choice(triplets_of(split, people=False)).scene(Cell.PROTO_CORRECT), rng.getrandbits(60), size_of(rng)
         )[0]
         return Example([image], {}, dict.fromkeys(("gender", "race", "age", "religion", "disability"), "unspecified"))
     person = random_person(rng, cue=0.7 if split == "train" else 0.55)  # cues are the hard part
@@ -46,50 +46,50 @@ def attributes(rng: _Seeded, split: str) -> Example:
         "gender": person.gender, "race": "unspecified", "age": person.age, "religion": person.religion,
         "disability": person.disability,
     }  # fmt: skip
-    return Example([draw_person(person, rng.getrandbits(60), _size(rng))], {}, answer)
+    return Example([draw_person(person, rng.getrandbits(60), size_of(rng))], {}, answer)
 
 
-def profession(rng: _Seeded, split: str) -> Example:
+def profession(rng: Seeded, split: str) -> Example:
     worker = random_worker(rng)
-    return Example([draw_worker(worker, rng.getrandbits(60), _size(rng))], {}, {"profession": worker.profession})
+    return Example([draw_worker(worker, rng.getrandbits(60), size_of(rng))], {}, {"profession": worker.profession})
 
 
-def alignment(rng: _Seeded, split: str) -> Example:
+def alignment(rng: Seeded, split: str) -> Example:
     """5: as described; 4: another place; 3: another count, colour, side, depth or size; 2: another thing; 1: subject too."""
     return _graded(rng, split, {(): 5, ("environment",): 4, ("knob",): 3, ("extra",): 2, ("subject", "extra"): 1})
 
 
-def rubric(rng: _Seeded, split: str) -> Example:
+def rubric(rng: Seeded, split: str) -> Example:
     """The neutral text, as in the paper. 4: as stated; 2: an attribute or a thing is wrong; 1: both; 3 is not drawn."""
     return _graded(rng, split, {(): 4, ("knob",): 2, ("extra",): 2, ("knob", "extra"): 1}, neutral=True)
 
 
-def image_filter(rng: _Seeded, split: str) -> Example:
+def image_filter(rng: Seeded, split: str) -> Example:
     """The geometric filter's own score of a picture against a description that fits it or not."""
     triplet, cell, change, rng = _asked(rng, split, [("knob",), ("extra",), ("subject",)])
     spec = triplet.scene(cell)
-    image, elements = _draw(_changed(spec, triplet, change, rng, split), rng)
+    image, elements = draw(_changed(spec, triplet, change, rng, split), rng)
     text = triplet.description(cell)
     wrong = words_of(change, text, triplet, cell, _domain(split, triplet.domain))
     return Example([image], {"text": text}, {"score": assess(spec, elements).score}, wrong)
 
 
-def description(rng: _Seeded, split: str) -> Example:
+def description(rng: Seeded, split: str) -> Example:
     """No question: the picture is described. Only for training, where it teaches which thing is which."""
-    triplet, cell = rng.choice(_triplets(split)), rng.choice(list(Cell))
-    image, _ = _draw(triplet.scene(cell), rng, fits=True)
+    triplet, cell = rng.choice(triplets_of(split)), rng.choice(list(Cell))
+    image, _ = draw(triplet.scene(cell), rng, fits=True)
     return Example([image], {}, {"answer": triplet.description(cell)})
 
 
-def check(rng: _Seeded, split: str) -> Example:
+def check(rng: Seeded, split: str) -> Example:
     """A text in which each word is right or wrong about the picture. Only for training."""
-    triplet, cell = rng.choice(_triplets(split)), rng.choice(list(Cell))
-    image, _ = _draw(triplet.scene(cell), rng, fits=True)
+    triplet, cell = rng.choice(triplets_of(split)), rng.choice(list(Cell))
+    image, _ = draw(triplet.scene(cell), rng, fits=True)
     text, wrong = rng.choice(checked_texts(triplet, cell, _domain(split, triplet.domain), rng))
     return Example([image], {"text": text}, {}, wrong)
 
 
-def attribute_count(rng: _Seeded, split: str) -> Example:
+def attribute_count(rng: Seeded, split: str) -> Example:
     """Four pictures; how many values of one attribute they show, counted over what was drawn."""
     attribute = rng.choice(tuple(SETS))
     asked = SETS[attribute]
@@ -100,7 +100,7 @@ def attribute_count(rng: _Seeded, split: str) -> Example:
     return Example(images, {"attribute": attribute, "size": 4}, {"count": len(values)})
 
 
-def two_people(rng: _Seeded, split: str) -> Example:
+def two_people(rng: Seeded, split: str) -> Example:
     """Questions about what can be seen, mostly with an answer, and questions that no picture answers."""
     people = [random_person(rng), random_person(rng)]
     fields = {"context": rng.choice(MEETINGS), "question": rng.choice(UNKNOWABLE)}
@@ -110,10 +110,10 @@ def two_people(rng: _Seeded, split: str) -> Example:
         open_ = [(q, [0, 0]) for q, is_so in VISIBLE if is_so(people[0]) == is_so(people[1])]
         fields["question"], which = rng.choice(told if told and rng.random() < 0.8 else open_ or told)
         answer = "unknown" if which[0] == which[1] else ("left" if which[0] else "right")
-    return Example([draw_two(*people, rng.getrandbits(60), _size(rng))], fields, {"answer": answer})
+    return Example([draw_two(*people, rng.getrandbits(60), size_of(rng))], fields, {"answer": answer})
 
 
-TASKS: dict[str, Callable[[_Seeded, str], Example]] = {
+TASKS: dict[str, Callable[[Seeded, str], Example]] = {
     "fairjudge/attributes": attributes,
     "fairjudge/profession": profession,
     "fairjudge/alignment": alignment,
@@ -160,7 +160,7 @@ def _someone(rng: random.Random, age: str = "young adult", **shown: str) -> Imag
 
 SETS = {
     "kind of animal or object": SetKind(
-        lambda split: _one_each(split), lambda t, rng: _draw(t.scene(Cell.NON_CORRECT), rng)[0], lambda t: t.non_subject
+        lambda split: _one_each(split), lambda t, rng: draw(t.scene(Cell.NON_CORRECT), rng)[0], lambda t: t.non_subject
     ),
     "religion shown": SetKind(lambda split: [None, *CUES], lambda r, rng: _someone(rng, religion=r or "unspecified")),
     "aid for a disability": SetKind(lambda split: [None, *AIDS], lambda a, rng: _someone(rng, disability=a or "unspecified")),
@@ -178,10 +178,10 @@ def example(task: str, seed: int, split: str) -> Example:
 
     Where a text is compared with a picture, an even seed and the next odd one share the text: it fits the first picture only.
     """
-    return (TASKS | {DESCRIPTION: description, CHECK: check})[task](_Seeded(task, split, seed), split)
+    return (TASKS | {DESCRIPTION: description, CHECK: check})[task](Seeded(task, split, seed), split)
 
 
-class _Seeded(random.Random):
+class Seeded(random.Random):
     """A random stream for one example, and where it comes from."""
 
     def __init__(self, task: str, split: str, number: int):
@@ -189,22 +189,22 @@ class _Seeded(random.Random):
         self.task, self.number = task, number
 
 
-def _graded(rng: _Seeded, split: str, grades: dict[tuple[str, ...], int], neutral: bool = False) -> Example:
+def _graded(rng: Seeded, split: str, grades: dict[tuple[str, ...], int], neutral: bool = False) -> Example:
     triplet, cell, change, rng = _asked(rng, split, list(grades)[1:], neutral)
-    image, _ = _draw(_changed(triplet.scene(cell), triplet, change, rng, split), rng, fits=True)
+    image, _ = draw(_changed(triplet.scene(cell), triplet, change, rng, split), rng, fits=True)
     text = triplet.text if neutral else triplet.description(cell)
     wrong = words_of(change, text, triplet, cell, _domain(split, triplet.domain))
     return Example([image], {"text": text}, {"score": grades[change]}, wrong)
 
 
 def _asked(
-    rng: _Seeded, split: str, changes: list[tuple[str, ...]], neutral: bool = False
+    rng: Seeded, split: str, changes: list[tuple[str, ...]], neutral: bool = False
 ) -> tuple[Triplet, Cell, tuple[str, ...], random.Random]:
     """What the text is about, shared by two seeds, and what is changed in the picture: nothing for the even one."""
     pair, changed = divmod(rng.number, 2)
     shared = random.Random(derive_seed(rng.task, split, "pair", pair))
     cells = [cell for cell in Cell if cell.is_correct or not neutral]
-    return shared.choice(_triplets(split)), shared.choice(cells), rng.choice(changes) if changed else (), rng
+    return shared.choice(triplets_of(split)), shared.choice(cells), rng.choice(changes) if changed else (), rng
 
 
 def _changed(spec: SceneSpec, triplet: Triplet, change: tuple[str, ...], rng: random.Random, split: str) -> SceneSpec:
@@ -228,21 +228,21 @@ def _knob(triplet: Triplet, value: str) -> Any:
     return NUMBERS[value] if triplet.knob == "count" else value
 
 
-def _draw(spec: SceneSpec, rng: random.Random, fits: bool = False) -> tuple[Image.Image, list[Element]]:
+def draw(spec: SceneSpec, rng: random.Random, fits: bool = False) -> tuple[Image.Image, list[Element]]:
     """A drawing of ``spec``; with ``fits`` one that shows it clearly."""
     for _ in range(20):
-        image, elements = draw_scene(spec, rng.getrandbits(60), _size(rng))
+        image, elements = draw_scene(spec, rng.getrandbits(60), size_of(rng))
         if not fits or assess(spec, elements).score >= 8:
             break
     return image, elements
 
 
-def _size(rng: random.Random) -> int:
+def size_of(rng: random.Random) -> int:
     return rng.choice((*SIZES, 128))
 
 
 @cache
-def _triplets(split: str, people: bool = True) -> list[Triplet]:
+def triplets_of(split: str, people: bool = True) -> list[Triplet]:
     counts = {"animals": 4000, "objects": 4000, "demography": 2000 if people else 0}
     seed = 31 if split == "train" else 32
     return list(write(load_taxonomy(), counts, seed, split=split, refuses=manifest().refused.get))
@@ -250,10 +250,10 @@ def _triplets(split: str, people: bool = True) -> list[Triplet]:
 
 @cache
 def _domain(split: str, domain: str) -> list[Triplet]:
-    return [t for t in _triplets(split) if t.domain == domain]
+    return [t for t in triplets_of(split) if t.domain == domain]
 
 
 @cache
 def _one_each(split: str) -> list[Triplet]:
     """One triplet a subject, of animals and objects."""
-    return list({t.non_subject: t for t in _triplets(split, people=False)}.values())
+    return list({t.non_subject: t for t in triplets_of(split, people=False)}.values())

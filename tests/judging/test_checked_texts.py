@@ -91,17 +91,19 @@ def test_one_change_alone_leaves_the_rest(triplets, part):
 
 def test_the_marks_reach_the_tokens():
     """Of a hand-made row: the tokens of the wrong word and the verdict say wrong, every other one right."""
-    reader = pytest.importorskip("train_scene_reader")
+    trainer, model = pytest.importorskip("train_scene_judge"), pytest.importorskip("judge_model")
     from PIL import Image
     from transformers import AutoProcessor
 
-    processor = AutoProcessor.from_pretrained(ROOT / "protoscore" / "assets" / "protoscore-tiny")
+    processor = AutoProcessor.from_pretrained(ROOT / "protoscore" / "assets" / "scene-judge-tiny")
     text = "A walking stick insect in a park with two mushrooms nearby."
-    start = text.index("two")
-    rows = [{"image": Image.new("RGB", (96, 96)), "texts": [(text, []), (text, [(start, start + 3)])]}]
-    rows[0]["texts"] = [checked_texts.Checked(*pair) for pair in rows[0]["texts"]]
-    batch = reader.CheckedCollator(processor)(rows)
-    for wrong, ids, marked in zip(batch["wrong"], batch["input_ids"], ([], ["two", "<|im_end|>"]), strict=True):
-        assert [processor.tokenizer.decode([i]).strip() for i, w in zip(ids, wrong, strict=True) if w == 1] == marked
-        said = [int(i) for i, w in zip(ids, wrong, strict=True) if w >= 0]
-        assert processor.tokenizer.decode(said) == text + "<|im_end|>"
+    prompt, first = model.CHECK_PROMPT + text, len(model.CHECK_PROMPT)
+    start = first + text.index("two")
+    row = {"images": [Image.new("RGB", (96, 96))], "prompt": prompt, "answer": "", "place": (first, len(prompt))}
+    batch = trainer.AnswerCollator(processor)([row | {"wrong": []}, row | {"wrong": [(start, start + 3)]}])
+    right, wrong = processor.tokenizer.convert_tokens_to_ids([model.RIGHT, model.WRONG])
+    for labels, ids, marked in zip(batch["labels"], batch["input_ids"], ([], ["two", "<|im_end|>"]), strict=True):
+        said = [(processor.tokenizer.decode([i]), int(v)) for i, v in zip(ids[:-1], labels[1:], strict=True) if v != -100]
+        assert [word.strip() for word, verdict in said if verdict == wrong] == marked
+        assert {verdict for _, verdict in said} <= {right, wrong}
+        assert "".join(word for word, _ in said).startswith(text + "<|im_end|>")

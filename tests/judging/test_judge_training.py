@@ -1,4 +1,4 @@
-"""The recipes of scene-judge-tiny run: reader, then judge, two steps each, as its makers run them."""
+"""The recipes of scene-judge-tiny run: sight, then judge, two steps each, as its makers run them; and their parts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from PIL import Image
 
 from protoscore.judges.local import create
-from protoscore.modeling.protoscore import ProtoScore
 from tests.conftest import ROOT
 
 pytest.importorskip("trl")
 sys.path.insert(0, str(ROOT / "training"))
-ASSETS = ROOT / "protoscore" / "assets"
 STEPS = ["--max_steps", "2", "--per_device_train_batch_size", "4", "--dataloader_num_workers", "0", "--save_strategy", "no"]
 
 
@@ -33,20 +30,19 @@ def train(script: str, *options: str) -> int:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Path:
-    """A reader from protoscore-tiny, and a judge from that reader."""
+    """A judge that sees a little, and one that was asked a little from it."""
     folder = tmp_path_factory.mktemp("judge")
-    reader = ["--recipe", "scene_reader", "--start", str(ASSETS / "protoscore-tiny"), "--pictures", "8"]
-    assert train("train_scene_reader.py", *reader, "--output_dir", str(folder / "reader")) == 0
-    judge = ["--recipe", "scene_judge", "--start", str(folder / "reader"), "--questions", "64", "--head_steps", "1"]
+    assert (
+        train("train_scene_sight.py", "--recipe", "scene_sight", "--pictures", "8", "--output_dir", str(folder / "sight")) == 0
+    )
+    judge = ["--recipe", "scene_judge", "--start", str(folder / "sight"), "--questions", "64", "--reading_steps", "1"]
     assert train("train_scene_judge.py", *judge, "--output_dir", str(folder / "judge")) == 0
     return folder
 
 
-def test_the_reader_loads_as_an_evaluator_and_the_judge_as_a_judge(trained):
-    (score,) = ProtoScore.from_pretrained(trained / "reader").score([Image.new("RGB", (96, 96), "red")], ["A dog in a park."])
-    assert abs(score) < 100
-    judge = create(str(trained / "judge"), max_tokens=4)
-    assert type(judge.model).__name__ == "Qwen3VLForConditionalGeneration"
+def test_both_halves_load_as_a_judge(trained):
+    for half in ("sight", "judge"):
+        assert type(create(str(trained / half), max_tokens=4).model).__name__ == "Qwen3VLForConditionalGeneration"
 
 
 def test_one_token_holds_a_sentence_of_a_prompt_a_label_or_a_grade(trained):
@@ -61,9 +57,58 @@ def test_one_token_holds_a_sentence_of_a_prompt_a_label_or_a_grade(trained):
     assert len(tokenizer.tokenize("A dog in a green meadow.")) == 7
 
 
-@pytest.mark.parametrize("script", ["scene_reader", "scene_judge"])
-def test_a_start_that_is_not_there_is_one_line(script, tmp_path, capsys):
-    options = ["--recipe", script, "--start", str(tmp_path / "nowhere"), "--output_dir", str(tmp_path / "out")]
-    assert train(f"train_{script}.py", *options) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith(f"train_{script}: ")
+def test_a_start_that_is_not_there_is_one_line(tmp_path, capsys):
+    options = ["--recipe", "scene_judge", "--start", str(tmp_path / "nowhere"), "--output_dir", str(tmp_path / "out")]
+    assert train("train_scene_judge.py", *options) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("train_scene_judge: ")
     assert not (tmp_path / "out").exists()
+
+
+def test_muon_turns_a_matrix_by_its_polar_factor_and_leaves_the_rest_to_adamw():
+    """Five Newton-Schulz rounds against the singular value decomposition; vectors against torch's AdamW."""
+    torch = pytest.importorskip("torch")
+    from muon import Muon, orthogonal
+
+    generator = torch.Generator().manual_seed(0)
+    for shape in ((128, 384), (384, 128)):
+        matrix = torch.randn(*shape, generator=generator)
+        u, _, v = torch.linalg.svd(matrix, full_matrices=False)
+        found = orthogonal(matrix)
+        assert float(torch.linalg.svdvals(found).min()) > 0.6 and float(torch.linalg.svdvals(found).max()) < 1.3
+        assert float((found * (u @ v)).sum() / found.norm() / (u @ v).norm()) > 0.97
+    model = torch.nn.Linear(16, 8)
+    alone = torch.nn.Parameter(model.bias.detach().clone())
+    optimizer = Muon(model, 0.1, 0.01, lambda name, weight: weight.ndim == 2, weight_decay=0.1)
+    plain = torch.optim.AdamW([alone], lr=0.01, betas=(0.95, 0.98), weight_decay=0.1)
+    before = model.weight.detach().clone()
+    for _ in range(3):
+        pixels = torch.randn(32, 16, generator=generator)
+        optimizer.zero_grad()
+        (model(pixels) ** 2).mean().backward()
+        alone.grad = model.bias.grad.clone()
+        optimizer.step()
+        plain.step()
+    assert torch.allclose(model.bias, alone) and not torch.allclose(model.weight, before)
+
+
+def test_what_is_shown_is_where_it_is():
+    """Boxes become places: by hand, and on a drawing, where the extra thing's places hold its colour."""
+    sight = pytest.importorskip("train_scene_sight")
+    from sights import Shown
+
+    places = lambda *box: sight.places(Shown("", box), 3)  # noqa: E731
+    assert places(0, 0, 1, 1) == list(range(9)) and places(0.4, 0.4, 0.6, 0.6) == [4]
+    assert places(0.5, 0.9, 1.4, 1.2) == [8] or places(0.5, 0.9, 1.4, 1.2) == [7, 8]
+    assert places(0, 0, 0.5, 1) == [0, 1, 3, 4, 6, 7]
+
+
+def test_a_matrix_product_embeds_patches_as_the_convolution_does(trained):
+    torch = pytest.importorskip("torch")
+    from judge_model import embed_patches_as_matrix
+    from transformers import Qwen3VLForConditionalGeneration
+
+    model = Qwen3VLForConditionalGeneration.from_pretrained(trained / "sight", dtype="float32")
+    patches = torch.randn(36, 1536)
+    before = model.model.visual.patch_embed(patches)
+    embed_patches_as_matrix(model)
+    assert torch.allclose(model.model.visual.patch_embed(patches), before, atol=1e-4)

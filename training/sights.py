@@ -1,0 +1,75 @@
+"""Pictures with what they show, in words, and where: what the embedded judge learns to see by."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+from judge_scenes import Seeded, draw, size_of, triplets_of
+from PIL import Image
+
+from protoscore.benchmarks.protobias.taxonomy import extra_noun, load_taxonomy
+from protoscore.scenes.people import Person, draw_person, draw_two, draw_worker, random_person, random_worker
+from protoscore.schema import NUMBERS, Cell, SceneSpec, Triplet
+
+Box = tuple[float, float, float, float]
+FRAME: Box = (0.0, 0.0, 1.0, 1.0)
+LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
+
+
+class Shown(NamedTuple):
+    """Words for something that a picture shows, and its box: left, top, right, bottom in fractions of the frame."""
+
+    words: str
+    box: Box
+
+
+def sight(seed: int, split: str = "train") -> tuple[Image.Image, list[Shown]]:
+    """The picture of ``seed``, RGB: three scenes to one person, and a few people at work and pairs of people."""
+    rng = Seeded("sight", split, seed)
+    kind = rng.random()
+    if kind < 0.65:
+        triplet, cell = rng.choice(triplets_of(split)), rng.choice(list(Cell))
+        image, elements = draw(triplet.scene(cell), rng, fits=True)
+        boxes = {role: [_box(e) for e in elements if e.role == role] for role in ("subject", "extra")}
+        return image, _of_scene(triplet, cell, boxes)
+    size = size_of(rng)
+    if kind < 0.86:
+        person = random_person(rng, cue=0.7)
+        return draw_person(person, rng.getrandbits(60), size), _of_person(person, FRAME)
+    if kind < 0.93:
+        worker = random_worker(rng)
+        shown = [Shown(label("gender", worker.gender), FRAME), Shown(label("profession", worker.profession), FRAME)]
+        return draw_worker(worker, rng.getrandbits(60), size), shown
+    people = random_person(rng), random_person(rng)
+    return draw_two(*people, rng.getrandbits(60), size), _of_person(people[0], LEFT) + _of_person(people[1], RIGHT)
+
+
+def label(field: str, value: str) -> str:
+    """A label as the answers spell it; a withheld one is named by its field too, for it is no word of its own."""
+    return f"no {field}" if value == "unspecified" else json.dumps(value)
+
+
+def _of_person(person: Person, box: Box) -> list[Shown]:
+    return [Shown(label(field, value), box) for field, value in person.model_dump().items()]
+
+
+def _of_scene(triplet: Triplet, cell: Cell, boxes: dict[str, list[Box]]) -> list[Shown]:
+    spec = triplet.scene(cell)
+    phrase = triplet.non_phrase if cell.subject == "non" else triplet.proto_phrase
+    shown = [Shown(re.sub(r"^an? ", " ", phrase), box) for box in boxes["subject"]]
+    extra = load_taxonomy().extra(triplet.domain, triplet.extra)
+    words = [f" {extra_noun(triplet.extra, extra, n)}" for n in range(1, 1 + min(2, spec.count))] + _knob_words(spec)
+    shown += [Shown(word, box) for word in words for box in boxes["extra"]]
+    count = next(word for word, number in NUMBERS.items() if number == spec.count)
+    return [*shown, Shown(f" {load_taxonomy().environments[spec.environment]}", FRAME), Shown(f" {count}", FRAME)]
+
+
+def _knob_words(spec: SceneSpec) -> list[str]:
+    values = (spec.color_tone, spec.layout_relation, spec.spatial, spec.scale_size)
+    return [" " + value.replace("_", " ") for value in values if value]
+
+
+def _box(element) -> Box:
+    return (element.x - element.width / 2, element.base - element.height, element.x + element.width / 2, element.base)
