@@ -21,16 +21,21 @@ class Muon(torch.optim.AdamW):
         lr: of the matrices, in AdamW's scale: a step changes a weight by about a fifth of it.
         rest_lr: of embeddings, vectors, and whatever ``is_matrix`` leaves out.
         is_matrix: whether the weight of that name is such a matrix.
+        pace: by which both rates are multiplied for the weight of that name.
     """
 
     def __init__(
-        self, model: nn.Module, lr: float, rest_lr: float, is_matrix: Callable[[str, Tensor], bool], weight_decay: float = 0.01
-    ):
-        named = list(model.named_parameters())
-        matrices = [p for name, p in named if is_matrix(name, p)]
-        rest = [p for name, p in named if not is_matrix(name, p)]
-        groups = [{"params": matrices, "muon": True}, {"params": rest, "muon": False, "lr": rest_lr}]
-        super().__init__(groups, lr=lr, betas=(0.95, 0.98), weight_decay=weight_decay)
+        self, model: nn.Module, lr: float, rest_lr: float, is_matrix: Callable[[str, Tensor], bool],
+        weight_decay: float = 0.01, pace: Callable[[str], float] = lambda name: 1.0,
+    ):  # fmt: skip
+        groups: dict[tuple[bool, float], list[Tensor]] = {}
+        for name, weight in model.named_parameters():
+            groups.setdefault((is_matrix(name, weight), pace(name)), []).append(weight)
+        settings = [
+            {"params": weights, "muon": muon, "lr": (lr if muon else rest_lr) * factor}
+            for (muon, factor), weights in groups.items()
+        ]
+        super().__init__(settings, lr=lr, betas=(0.95, 0.98), weight_decay=weight_decay)
 
     @torch.no_grad()
     def step(self, closure=None):

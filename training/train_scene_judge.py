@@ -29,13 +29,13 @@ from protoscore.judging.protocol import Protocol, load_protocol
 from protoscore.schema import derive_seed
 
 SHARES = {  # of the training examples
-    "fairjudge/attributes": 0.22, "fairjudge/profession": 0.04, "fairjudge/alignment": 0.07, "protobias/rubric": 0.07,
-    "protobias/image_filter": 0.26, "bbq_v/two_people": 0.07, DESCRIPTION: 0.07, CHECK: 0.20,
+    "fairjudge/attributes": 0.16, "fairjudge/profession": 0.03, "fairjudge/alignment": 0.06, "protobias/rubric": 0.06,
+    "protobias/image_filter": 0.30, "bbq_v/two_people": 0.05, DESCRIPTION: 0.08, CHECK: 0.26,
 }  # fmt: skip
 READING = {CHECK: 0.5, DESCRIPTION: 0.5}  # of those before
 # Long questions come in batches of their own, so that they do not pad the others: one batch in so many.
-SETS_EVERY = 16  # four pictures a question
-SHUFFLED_EVERY = 25  # the labels in another order, word by word
+SETS_EVERY = 20  # four pictures a question
+SHUFFLED_EVERY = 40  # the labels in another order, word by word
 
 
 @dataclass
@@ -45,6 +45,7 @@ class JudgeArguments:
     start: str = field(default="runs/scene_sight", metadata={"help": "what train_scene_sight.py made"})
     questions: int = field(default=320_000, metadata={"help": "questions, each asked once"})
     rest_learning_rate: float = field(default=2e-3, metadata={"help": "of what AdamW steps; learning_rate is Muon's"})
+    vision_pace: float = field(default=0.2, metadata={"help": "by which the rates are multiplied for the vision tower"})
     reading_steps: int = field(
         default=500,
         metadata={"help": "steps, before those of the questions, in which the vision tower is left as it came"},
@@ -185,7 +186,8 @@ def read(model, processor, args: JudgeArguments, config: TrainingArguments) -> N
 
 def _trainer(model, processor, args: JudgeArguments, config: TrainingArguments, shares: dict[str, float]) -> Trainer:
     data = questions(args, config.per_device_train_batch_size, shares)
-    optimizer = Muon(model, config.learning_rate, args.rest_learning_rate, is_matrix, config.weight_decay)
+    pace = lambda name: args.vision_pace if ".visual." in name else 1.0  # noqa: E731 - it sees well, and would forget
+    optimizer = Muon(model, config.learning_rate, args.rest_learning_rate, is_matrix, config.weight_decay, pace)
     return Trainer(
         model=model, args=config, train_dataset=data, data_collator=AnswerCollator(processor),
         compute_loss_func=DecisionLoss(processor), optimizers=(optimizer, None),
