@@ -175,9 +175,8 @@ def read(model, processor, args: JudgeArguments, config: TrainingArguments) -> N
     Together from the start, its random gradients would undo the vision tower's training.
     """
     settings = {"max_steps": args.reading_steps, "lr_scheduler_type": "constant_with_warmup", "save_strategy": "no"}
-    first = replace(
-        args, questions=args.reading_steps * config.per_device_train_batch_size, question_seed=args.question_seed + 1
-    )
+    count = args.reading_steps * config.per_device_train_batch_size
+    first = replace(args, questions=count, question_seed=args.question_seed + 1, vision_pace=1.0)
     model.model.visual.requires_grad_(False)
     model.model.visual.deepstack_merger_list.requires_grad_(True)  # new too
     _trainer(model, processor, first, replace(config, **settings), READING).train()
