@@ -83,7 +83,7 @@ def judge_model(processor: Qwen3VLProcessor, seed: int) -> Qwen3VLForConditional
     """A Qwen3-VL of the embedded size with random weights that keep the size of what passes through them.
 
     transformers draws all weights with a deviation of 0.02, which suits layers of thousands; at 128 it makes every layer start
-    out as almost nothing, and the first twenty minutes go into growing.
+    out as almost nothing, and much of the training goes into growing.
     """
     torch.manual_seed(seed)
     config = tiny_config(processor)

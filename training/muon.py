@@ -1,7 +1,6 @@
 """Muon (Jordan et al., 2024) for the weight matrices and AdamW for the rest, as one optimizer of a Trainer.
 
-Measured here from random weights: what AdamW knew after 600 steps, this knew after 200. torch has a Muon too, but it
-orthogonalizes in bfloat16, which takes ten times as long on a CPU without bfloat16 instructions.
+torch has a Muon too, but it orthogonalizes in bfloat16, which takes many times as long on a CPU without bfloat16 instructions.
 """
 
 from __future__ import annotations
