@@ -45,10 +45,6 @@ class JudgeArguments:
     start: str = field(default="runs/scene_sight", metadata={"help": "what train_scene_sight.py made"})
     questions: int = field(default=320_000, metadata={"help": "questions, each asked once"})
     rest_learning_rate: float = field(default=2e-3, metadata={"help": "of what AdamW steps; learning_rate is Muon's"})
-    people: float = field(
-        default=SHARES["fairjudge/attributes"],
-        metadata={"help": "weight of questions about a person's attributes, beside those of SHARES"},
-    )
     vision_pace: float = field(default=0.2, metadata={"help": "by which the rates are multiplied for the vision tower"})
     reading_steps: int = field(
         default=500,
@@ -73,7 +69,7 @@ def questions(args: JudgeArguments, batch: int, shares: dict[str, float]) -> Dat
 
 
 def _task(args: JudgeArguments, position: int, batch: int, shares: dict[str, float]) -> str:
-    if shares is not READING and (position // batch) % SETS_EVERY == 0:
+    if shares is SHARES and (position // batch) % SETS_EVERY == 0:
         return "diversity/attribute_count"
     pair = position // 2  # neighbours share their text, see judge_scenes
     return random.Random(derive_seed("task", args.question_seed, pair)).choices(list(shares), list(shares.values()))[0]
@@ -165,9 +161,9 @@ def main(arguments: list[str]) -> None:
     processor = AutoProcessor.from_pretrained(args.start)
     model = Qwen3VLForConditionalGeneration.from_pretrained(args.start, dtype="float32", use_safetensors=True)
     embed_patches_as_matrix(model)
-    if args.reading_steps and config.resume_from_checkpoint is None:
+    if config.resume_from_checkpoint is None:
         read(model, processor, args, config)
-    trainer = _trainer(model, processor, args, config, SHARES | {"fairjudge/attributes": args.people})
+    trainer = _trainer(model, processor, args, config, SHARES)
     trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
     trainer.save_model(config.output_dir)
     processor.save_pretrained(config.output_dir)
