@@ -74,7 +74,7 @@ def _knob(text: str, triplet: Triplet, cell: Cell, domain: list[Triplet], rng: r
 def _subject(text: str, triplet: Triplet, cell: Cell, domain: list[Triplet], rng: random.Random) -> str:
     mine = {triplet.non_subject, triplet.proto_subject}
     others = [t for t in rng.choices(domain, k=8) if t.non_subject not in mine] or [triplet]
-    return _swap(text, _phrase(triplet, cell), rng.choice(others).non_phrase)
+    return _swap(text, subject_phrase(triplet, cell), rng.choice(others).non_phrase)
 
 
 def _extra(text: str, triplet: Triplet, cell: Cell, domain: list[Triplet], rng: random.Random) -> str:
@@ -101,7 +101,8 @@ def _neutral(triplet: Triplet, text: str) -> str:
     return text
 
 
-def _phrase(triplet: Triplet, cell: Cell) -> str:
+def subject_phrase(triplet: Triplet, cell: Cell) -> str:
+    """The subject of ``cell`` as its description has it, e.g. ``a platypus``."""
     return triplet.non_phrase if cell.subject == "non" else triplet.proto_phrase
 
 

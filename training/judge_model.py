@@ -29,12 +29,15 @@ RIGHT, WRONG = "<|right|>", "<|wrong|>"  # what is said of each word of a text, 
 CHECK_PROMPT = "Check every word: "
 
 
-def judge_processor() -> Qwen3VLProcessor:
+def judge_processor(texts: int = 24_000) -> Qwen3VLProcessor:
     """The embedded processor with one token for each sentence of the protocols' prompts, label, and word of their questions.
 
     So a prompt of a hundred words costs a dozen tokens.
+
+    Args:
+        texts: triplets whose texts the words of scenes are learned from.
     """
-    triplets = scene_triplets(24_000, seed=0)
+    triplets = scene_triplets(texts, seed=0)
     described = [t.description(cell) for t in triplets for cell in Cell]
     processor = tiny_processor([*(t.text for t in triplets), *described])
     protocols = [load_protocol(name) for name in TASKS]

@@ -50,7 +50,10 @@ class Muon(torch.optim.AdamW):
 
     def _turn(self, weight: Tensor, group: dict) -> None:
         momentum = group["betas"][0]
-        mean = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        state = self.state[weight]
+        if not state:  # AdamW looks for "step" in every weight's state when a checkpoint is loaded
+            state.update(momentum=torch.zeros_like(weight), step=torch.tensor(0.0))
+        mean = state["momentum"]
         mean.lerp_(weight.grad, 1 - momentum)
         update = orthogonal(weight.grad.lerp(mean, momentum))
         weight.mul_(1 - group["lr"] * group["weight_decay"])

@@ -6,6 +6,7 @@ import json
 import re
 from typing import NamedTuple
 
+from checked_texts import subject_phrase
 from judge_scenes import Seeded, draw, size_of, triplets_of
 from PIL import Image
 
@@ -57,8 +58,8 @@ def _of_person(person: Person, box: Box) -> list[Shown]:
 
 def _of_scene(triplet: Triplet, cell: Cell, boxes: dict[str, list[Box]]) -> list[Shown]:
     spec = triplet.scene(cell)
-    phrase = triplet.non_phrase if cell.subject == "non" else triplet.proto_phrase
-    shown = [Shown(re.sub(r"^an? ", " ", phrase), box) for box in boxes["subject"]]
+    subject = re.sub(r"^an? ", " ", subject_phrase(triplet, cell))
+    shown = [Shown(subject, box) for box in boxes["subject"]]
     extra = load_taxonomy().extra(triplet.domain, triplet.extra)
     words = [f" {extra_noun(triplet.extra, extra, n)}" for n in range(1, 1 + min(2, spec.count))] + _knob_words(spec)
     shown += [Shown(word, box) for word in words for box in boxes["extra"]]

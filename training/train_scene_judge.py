@@ -43,7 +43,7 @@ class JudgeArguments:
     """What the judge learns from."""
 
     start: str = field(default="runs/scene_sight", metadata={"help": "what train_scene_sight.py made"})
-    questions: int = field(default=320_000, metadata={"help": "questions, each asked once"})
+    questions: int = field(default=160_000, metadata={"help": "questions, each asked once"})
     rest_learning_rate: float = field(default=2e-3, metadata={"help": "of what AdamW steps; learning_rate is Muon's"})
     vision_pace: float = field(default=0.2, metadata={"help": "by which the rates are multiplied for the vision tower"})
     reading_steps: int = field(

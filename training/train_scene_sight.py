@@ -34,6 +34,7 @@ class SightArguments:
     """Which pictures are seen."""
 
     pictures: int = field(default=160_000, metadata={"help": "pictures, each seen once"})
+    texts: int = field(default=24_000, metadata={"help": "triplets whose texts the tokenizer learns its words from"})
     rest_learning_rate: float = field(default=2e-3, metadata={"help": "of what AdamW steps; learning_rate is Muon's"})
     scene_seed: int = field(default=11, metadata={"help": "seed of the pictures"})
 
@@ -115,7 +116,7 @@ def all_names(args: SightArguments) -> list[str]:
 def main(arguments: list[str]) -> None:
     args, config = TrlParser((SightArguments, TrainingArguments)).parse_args_and_config(args=recipe_to_config(arguments))
     config.remove_unused_columns = False
-    processor = judge_processor()
+    processor = judge_processor(args.texts)
     judge = judge_model(processor, config.seed)
     embed_patches_as_matrix(judge)
     names = all_names(args)
@@ -126,9 +127,8 @@ def main(arguments: list[str]) -> None:
         optimizers=(optimizer, None),
     )  # fmt: skip
     trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
-    judge.lm_head.load_state_dict(
-        judge.model.language_model.embed_tokens.state_dict()
-    )  # what is seen is said by the same words
+    # What is seen is said by the same words.
+    judge.lm_head.load_state_dict(judge.model.language_model.embed_tokens.state_dict())
     judge.save_pretrained(config.output_dir)
     processor.save_pretrained(config.output_dir)
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 from protoscore.judges.local import create
@@ -15,12 +16,13 @@ from tests.conftest import ROOT
 pytest.importorskip("trl")
 sys.path.insert(0, str(ROOT / "training"))
 STEPS = ["--max_steps", "2", "--per_device_train_batch_size", "4", "--dataloader_num_workers", "0", "--save_strategy", "no"]
+SIGHT = ["--pictures", "8", "--texts", "1500"]
 
 
-def train(script: str, *options: str) -> int:
+def train(script: str, *options: str, after: list[str] | None = None) -> int:
     """The script in this process: importing its libraries anew would cost more than the training."""
     path = str(ROOT / "training" / script)
-    with patch.object(sys, "argv", [path, *options, *STEPS]):
+    with patch.object(sys, "argv", [path, *options, *STEPS, *(after or [])]):
         try:
             runpy.run_path(path, run_name="__main__")
         except SystemExit as end:
@@ -32,9 +34,7 @@ def train(script: str, *options: str) -> int:
 def trained(tmp_path_factory) -> Path:
     """A judge that sees a little, and one that was asked a little from it."""
     folder = tmp_path_factory.mktemp("judge")
-    assert (
-        train("train_scene_sight.py", "--recipe", "scene_sight", "--pictures", "8", "--output_dir", str(folder / "sight")) == 0
-    )
+    assert train("train_scene_sight.py", "--recipe", "scene_sight", *SIGHT, "--output_dir", str(folder / "sight")) == 0
     judge = ["--recipe", "scene_judge", "--start", str(folder / "sight"), "--questions", "64", "--reading_steps", "1"]
     assert train("train_scene_judge.py", *judge, "--output_dir", str(folder / "judge")) == 0
     return folder
@@ -91,15 +91,42 @@ def test_muon_turns_a_matrix_by_its_polar_factor_and_leaves_the_rest_to_adamw():
     assert torch.allclose(model.bias, alone) and not torch.allclose(model.weight, before)
 
 
+def test_sight_goes_on_where_a_checkpoint_ends(tmp_path):
+    """Two steps, and one step resumed for the second: the same weights, bit for bit but for the order of sums."""
+    pytest.importorskip("torch")
+    from safetensors.torch import load_file
+
+    command = ["train_scene_sight.py", "--recipe", "scene_sight", *SIGHT, "--output_dir"]
+    saving = ["--save_strategy", "steps", "--save_steps", "1"]
+    assert train(*command, str(tmp_path / "run"), after=saving) == 0
+    checkpoint = str(tmp_path / "run" / "checkpoint-1")
+    assert train(*command, str(tmp_path / "more"), "--resume_from_checkpoint", checkpoint) == 0
+    whole, resumed = (load_file(tmp_path / name / "model.safetensors") for name in ("run", "more"))
+    assert max(float((whole[key] - resumed[key]).abs().max()) for key in whole) <= 1e-6
+
+
 def test_what_is_shown_is_where_it_is():
-    """Boxes become places: by hand, and on a drawing, where the extra thing's places hold its colour."""
+    """Boxes become places, by hand; and in drawings, a thing's colour is inside its box."""
     sight = pytest.importorskip("train_scene_sight")
     from sights import Shown
+    from sights import sight as look
+
+    from protoscore.scenes.sprites import PALETTE
 
     places = lambda *box: sight.places(Shown("", box), 3)  # noqa: E731
     assert places(0, 0, 1, 1) == list(range(9)) and places(0.4, 0.4, 0.6, 0.6) == [4]
-    assert places(0.5, 0.9, 1.4, 1.2) == [8] or places(0.5, 0.9, 1.4, 1.2) == [7, 8]
+    assert places(0.5, 0.9, 1.4, 1.2) == [7, 8] and places(0.6, 0.9, 1.0, 1.0) == [8]
     assert places(0, 0, 0.5, 1) == [0, 1, 3, 4, 6, 7]
+    coloured = 0
+    for seed in range(150):
+        image, shown = look(seed)
+        for thing in shown:
+            if thing.words.strip() in set(PALETTE) - {"black"}:  # every outline is black
+                coloured += 1
+                inside = image.crop([round(edge * image.width) for edge in thing.box])
+                paint = np.array([int(PALETTE[thing.words.strip()][0][i : i + 2], 16) for i in (1, 3, 5)])
+                assert np.abs(np.asarray(inside, dtype=int) - paint).max(-1).min() < 24, (seed, thing)
+    assert coloured >= 10
 
 
 def test_a_matrix_product_embeds_patches_as_the_convolution_does(trained):
