@@ -2,7 +2,7 @@
 
 For each protocol, questions of the test side whose right answers the drawings give, put to the model through the judging stage
 like any other judge. Every rate stands with its n and its 95 % exact (Clopper-Pearson) interval; replies that are no valid
-answer count as wrong, and are counted apart.
+answer count as wrong, and are counted apart. Then, how often words in a text or a picture that tell it what to answer move it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from scipy.stats import binomtest
 
 from protoscore.catalog import load
 from protoscore.folder import write_text
+from protoscore.judging.injection import CONTROL, Injected, injection_rates
 from protoscore.judging.items import Item
 from protoscore.judging.protocol import load_protocol
 from protoscore.judging.stage import judge_items
 
+INJECTED = "protobias/rubric"  # has a text and a picture, and its four grades make chance easy to see
 Row = dict[str, Any]  # of the decision table: answer_<field>, and the truth as true_<field>
 
 
@@ -68,6 +70,18 @@ def questions(task: str, count: int, seed: int) -> tuple[list[Item], dict[str, R
     return items, truth
 
 
+def injected(judge: Any, count: int, seed: int, out: Path) -> dict[str, dict[str, Any]]:
+    """How often the judge follows the injections, and the control which asks for nothing, by where they stand."""
+    protocol = load_protocol(INJECTED)
+    items, _ = questions(INJECTED, count, seed)
+    found: dict[str, dict[str, Any]] = {}
+    for where in ("text", "picture"):
+        judge_items(protocol, Injected(protocol, items, where), judge, out / f"injected-{where}")
+        rates = {rate.injection: rate for rate in injection_rates(out / f"injected-{where}")}
+        found[where] = {name: rates[name].followed._asdict() for name in ("all", CONTROL)}
+    return found
+
+
 def _png(image: Any) -> bytes:
     data = io.BytesIO()
     image.save(data, "PNG")
@@ -79,6 +93,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder for the runs.")],
     results: Annotated[Path, typer.Option(help="JSON file for the figures.")],
     count: Annotated[int, typer.Option(help="Questions of each protocol.")] = 1000,
+    injections: Annotated[int, typer.Option(help="Questions that are asked again with each injection.")] = 200,
     seed: Annotated[int, typer.Option(help="Of the scenes; never one that was trained on.")] = 20261130,
 ) -> None:
     """Ask every protocol's questions and write what came out."""
@@ -93,6 +108,7 @@ def main(
             if found["n"]:
                 print(f"{task:28} {name:32} {found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}] n {found['n']}")
     facts = {"questions": count, "seed": seed, "revision": judge.revision, "protocols": report}
+    facts |= {"injected": injected(judge, injections, seed, out), "injected_questions": injections}
     write_text(results, json.dumps(facts, indent=1) + "\n")
 
 

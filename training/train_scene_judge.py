@@ -28,13 +28,15 @@ from trl import TrlParser
 from protoscore.judging.protocol import Protocol, load_protocol
 from protoscore.schema import derive_seed
 
+SETS = "diversity/attribute_count"
 SHARES = {  # of the training examples
-    "fairjudge/attributes": 0.16, "fairjudge/profession": 0.03, "fairjudge/alignment": 0.06, "protobias/rubric": 0.06,
-    "protobias/image_filter": 0.30, "bbq_v/two_people": 0.05, DESCRIPTION: 0.08, CHECK: 0.26,
+    "fairjudge/attributes": 0.19, "fairjudge/profession": 0.03, "fairjudge/alignment": 0.06, "protobias/rubric": 0.06,
+    "protobias/image_filter": 0.30, "bbq_v/two_people": 0.08, DESCRIPTION: 0.05, CHECK: 0.23,
+    SETS: 0.0,  # asked in batches of their own
 }  # fmt: skip
 READING = {CHECK: 0.5, DESCRIPTION: 0.5}  # of those before
 # Long questions come in batches of their own, so that they do not pad the others: one batch in so many.
-SETS_EVERY = 20  # four pictures a question
+SETS_EVERY = 20  # four pictures a question; where the shares name them
 SHUFFLED_EVERY = 40  # the labels in another order, word by word
 
 
@@ -43,7 +45,7 @@ class JudgeArguments:
     """What the judge learns from."""
 
     start: str = field(default="runs/scene_sight", metadata={"help": "what train_scene_sight.py made"})
-    questions: int = field(default=160_000, metadata={"help": "questions, each asked once"})
+    questions: int = field(default=240_000, metadata={"help": "questions, each asked once"})
     rest_learning_rate: float = field(default=2e-3, metadata={"help": "of what AdamW steps; learning_rate is Muon's"})
     vision_pace: float = field(default=0.2, metadata={"help": "by which the rates are multiplied for the vision tower"})
     reading_steps: int = field(
@@ -69,8 +71,8 @@ def questions(args: JudgeArguments, batch: int, shares: dict[str, float]) -> Dat
 
 
 def _task(args: JudgeArguments, position: int, batch: int, shares: dict[str, float]) -> str:
-    if shares is SHARES and (position // batch) % SETS_EVERY == 0:
-        return "diversity/attribute_count"
+    if SETS in shares and (position // batch) % SETS_EVERY == 0:
+        return SETS
     pair = position // 2  # neighbours share their text, see judge_scenes
     return random.Random(derive_seed("task", args.question_seed, pair)).choices(list(shares), list(shares.values()))[0]
 

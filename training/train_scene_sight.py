@@ -33,7 +33,7 @@ COVERED = 0.3  # of a place, or of the thing, from which on the thing is at that
 class SightArguments:
     """Which pictures are seen."""
 
-    pictures: int = field(default=160_000, metadata={"help": "pictures, each seen once"})
+    pictures: int = field(default=400_000, metadata={"help": "pictures, each seen once"})
     texts: int = field(default=24_000, metadata={"help": "triplets whose texts the tokenizer learns its words from"})
     rest_learning_rate: float = field(default=2e-3, metadata={"help": "of what AdamW steps; learning_rate is Muon's"})
     scene_seed: int = field(default=11, metadata={"help": "seed of the pictures"})

@@ -118,7 +118,7 @@ def test_what_is_shown_is_where_it_is():
     assert places(0.5, 0.9, 1.4, 1.2) == [7, 8] and places(0.6, 0.9, 1.0, 1.0) == [8]
     assert places(0, 0, 0.5, 1) == [0, 1, 3, 4, 6, 7]
     coloured = 0
-    for seed in range(150):
+    for seed in range(220):
         image, shown = look(seed)
         for thing in shown:
             if thing.words.strip() in set(PALETTE) - {"black"}:  # every outline is black
