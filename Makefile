@@ -33,7 +33,7 @@ check: $(VENV)/.installed  ## format, lint, types
 bench: $(VENV)/.installed  ## speed, as ratios and rates measured in one run
 	for name in run scoring report stats judging model; do $(BIN)/python -m tests.benchmarks.$$name || exit 1; done
 
-scene-judge: $(VENV)/.installed  ## train scene-judge-tiny again and measure it (one to two hours on two cores)
+scene-judge: $(VENV)/.installed  ## train scene-judge-tiny again and measure it (about 80 minutes on two cores)
 	bash training/make_judge.sh $(BIN)
 
 tiny-model: $(VENV)/.installed  ## train protoscore-tiny again and measure it (about an hour on two cores)

@@ -9,7 +9,6 @@ import torch
 from judge_scenes import MEETINGS, SETS, TASKS, UNKNOWABLE, VISIBLE
 from scenes import scene_triplets
 from tokenizers import AddedToken
-from torch.nn.functional import linear
 from transformers import Qwen3VLForConditionalGeneration, Qwen3VLProcessor
 
 from protoscore.judging.protocol import Protocol, load_protocol
@@ -125,13 +124,3 @@ def _attend_to_alike(attention) -> None:
 def is_matrix(name: str, weight: torch.Tensor) -> bool:
     """Which weights Muon steps: the layers' matrices. The mergers' are large, and few pictures' tokens pass them."""
     return weight.ndim == 2 and "embed" not in name and "merger" not in name and "lm_head" not in name
-
-
-def embed_patches_as_matrix(model: Qwen3VLForConditionalGeneration) -> None:
-    """Let patches be embedded by a matrix product: the convolution is the same sum, and takes a third of a step on a CPU."""
-    embed = model.model.visual.patch_embed
-
-    def forward(patches: torch.Tensor) -> torch.Tensor:
-        return linear(patches.to(embed.proj.weight.dtype), embed.proj.weight.flatten(1), embed.proj.bias)
-
-    embed.forward = forward

@@ -16,7 +16,7 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 import torch
 from datasets import Dataset
-from judge_model import CHECK_PROMPT, RIGHT, WRONG, embed_patches_as_matrix, is_key, is_matrix
+from judge_model import CHECK_PROMPT, RIGHT, WRONG, is_key, is_matrix
 from judge_scenes import CHECK, DESCRIPTION, TASKS, example
 from muon import Muon
 from recipes import recipe_to_config
@@ -26,6 +26,7 @@ from transformers import AutoProcessor, Qwen3VLForConditionalGeneration, Trainer
 from trl import TrlParser
 
 from protoscore.judging.protocol import Protocol, load_protocol
+from protoscore.modeling.patches import embed_patches_by_product
 from protoscore.schema import derive_seed
 
 SETS = "diversity/attribute_count"
@@ -162,7 +163,7 @@ def main(arguments: list[str]) -> None:
     config.remove_unused_columns = False
     processor = AutoProcessor.from_pretrained(args.start)
     model = Qwen3VLForConditionalGeneration.from_pretrained(args.start, dtype="float32", use_safetensors=True)
-    embed_patches_as_matrix(model)
+    embed_patches_by_product(model)
     if config.resume_from_checkpoint is None:
         read(model, processor, args, config)
     trainer = _trainer(model, processor, args, config, SHARES)

@@ -14,7 +14,7 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 import torch
 from datasets import Dataset
-from judge_model import embed_patches_as_matrix, is_matrix, judge_model, judge_processor
+from judge_model import is_matrix, judge_model, judge_processor
 from muon import Muon
 from recipes import recipe_to_config
 from script import run
@@ -24,6 +24,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from transformers import Trainer, TrainingArguments
 from trl import TrlParser
 
+from protoscore.modeling.patches import embed_patches_by_product
 from protoscore.schema import derive_seed
 
 COVERED = 0.3  # of a place, or of the thing, from which on the thing is at that place
@@ -118,7 +119,7 @@ def main(arguments: list[str]) -> None:
     config.remove_unused_columns = False
     processor = judge_processor(args.texts)
     judge = judge_model(processor, config.seed)
-    embed_patches_as_matrix(judge)
+    embed_patches_by_product(judge)
     names = all_names(args)
     model = Sight(judge, [processor.tokenizer(name, add_special_tokens=False)["input_ids"] for name in names])
     optimizer = Muon(model, config.learning_rate, args.rest_learning_rate, is_matrix, config.weight_decay)

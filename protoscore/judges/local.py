@@ -55,6 +55,7 @@ class Local:
         from transformers import AutoModelForImageTextToText, AutoProcessor
 
         from protoscore.modeling.checkpoint import fetch, first_line, pick_device
+        from protoscore.modeling.patches import embed_patches_by_product
 
         if answers not in ("json", "likelihood"):
             raise ConfigError(f"local: answers is 'json' or 'likelihood', not {answers!r}")
@@ -70,6 +71,8 @@ class Local:
             raise CheckpointError(f"{named} ({first_line(error)}); give a folder or a Hub id") from error
         if device_map is None:
             model = model.to(place)
+        if place.type == "cpu":
+            embed_patches_by_product(model)
         self.model = model.eval()
         self.processor.tokenizer.padding_side = "left"
         self._answers, self._max_tokens = answers, max_tokens

@@ -1,51 +1,60 @@
-"""How much faster the local judge is in batches than one by one, on a tiny model; warm, alternated, best of a few rounds.
+"""How much faster the local judge is in batches than one by one, on fresh scenes; warm, alternated, best of a few rounds.
 
-Usage: python -m tests.benchmarks.judging [MODEL]. Without a model, a tiny one with random weights is made.
+Usage: python -m tests.benchmarks.judging [MODEL]. Without a model, the embedded judge.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 import torch
 
 from protoscore.judges import Request
-from protoscore.judges.local import create
+from protoscore.judges.local import Local, create
 from protoscore.judging.protocol import load_protocol
-from tests.judging.support import TEXTS, picture, save_tiny_judge
+from tests.conftest import ROOT
 
-REQUESTS, BATCH, ROUNDS, TOKENS = 32, 32, 2, 48
+sys.path.insert(0, str(ROOT / "training"))
+from judge_scenes import example
+
+REQUESTS, BATCHES, ROUNDS, TOKENS = 128, (1, 16, 32), 3, 48
+PROTOCOLS = "fairjudge/attributes", "fairjudge/alignment", "protobias/image_filter"
+
+
+def requests(name: str) -> list[Request]:
+    protocol = load_protocol(name)
+    drawn = [example(name, 10**9 + number, "test") for number in range(REQUESTS)]
+    return [Request(protocol.render(scene.fields), tuple(scene.images), protocol.schema()) for scene in drawn]
+
+
+def measure(judge: Local, some: list[Request]) -> dict[int, tuple[float, list[str]]]:
+    """By batch size: seconds of the best round, and the answers."""
+    found: dict[int, tuple[float, list[str]]] = {}
+    asyncio.run(judge.reply(some[:2]))
+    for _ in range(ROUNDS):
+        for size in BATCHES:
+            start = time.perf_counter()
+            batches = [asyncio.run(judge.reply(some[at : at + size])) for at in range(0, REQUESTS, size)]
+            spent = time.perf_counter() - start
+            answers = [reply.text for batch in batches for reply in batch]
+            found[size] = min(found.get(size, (spent, answers)), (spent, answers))
+    return found
 
 
 def main() -> None:
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        judge = create(sys.argv[1] if len(sys.argv) > 1 else str(save_tiny_judge(Path(folder))), max_tokens=TOKENS)
-    protocol = load_protocol("fairjudge/alignment")
-    some = [
-        Request(protocol.render({"text": TEXTS[n % 4]}, "brief"), (picture(n, 96, 96),), protocol.schema())
-        for n in range(REQUESTS)
-    ]
-    times: dict[int, list[float]] = {1: [], BATCH: []}
-    answers: dict[int, list[str]] = {}
-    asyncio.run(judge.reply(some[:2]))
-    for _ in range(ROUNDS):
-        for size, seen in times.items():
-            start = time.process_time()
-            batches = [asyncio.run(judge.reply(some[at : at + size])) for at in range(0, REQUESTS, size)]
-            seen.append(time.process_time() - start)
-            answers[size] = [reply.text for batch in batches for reply in batch]
-    alone, together = min(times[1]), min(times[BATCH])
-    equal = sum(a == b for a, b in zip(answers[1], answers[BATCH], strict=True))
-    print(f"one by one   {1000 * alone / REQUESTS:7.1f} ms of CPU time a request (one thread)")
-    print(
-        f"batch of {BATCH:2}  {1000 * together / REQUESTS:7.1f} ms, {alone / together:.1f} x as fast; "
-        f"{equal} of {REQUESTS} answers equal"
-    )
+    judge = create(*sys.argv[1:2], max_tokens=TOKENS)
+    print(f"{judge.name}, {REQUESTS} scenes a protocol, {torch.get_num_threads()} threads")
+    for name in PROTOCOLS:
+        found = measure(judge, requests(name))
+        alone, answers = found[1]
+        for size, (spent, others) in found.items():
+            equal = sum(a == b for a, b in zip(answers, others, strict=True))
+            print(
+                f"{name:24} batch of {size:2} {1000 * spent / REQUESTS:6.1f} ms, {alone / spent:4.1f} x one by one, "
+                f"{equal} of {REQUESTS} answers equal"
+            )
 
 
 if __name__ == "__main__":

@@ -131,11 +131,15 @@ def test_what_is_shown_is_where_it_is():
 
 def test_a_matrix_product_embeds_patches_as_the_convolution_does(trained):
     torch = pytest.importorskip("torch")
-    from judge_model import embed_patches_as_matrix
     from transformers import Qwen3VLForConditionalGeneration
 
+    from protoscore.modeling.patches import embed_patches_by_product
+
     model = Qwen3VLForConditionalGeneration.from_pretrained(trained / "sight", dtype="float32")
-    patches = torch.randn(36, 1536)
-    before = model.model.visual.patch_embed(patches)
-    embed_patches_as_matrix(model)
-    assert torch.allclose(model.model.visual.patch_embed(patches), before, atol=1e-4)
+    patches, whole = torch.randn(36, 1536), torch.randn(2, 3, 4, 32, 32)
+    names, embed = set(model.state_dict()), model.model.visual.patch_embed
+    before, convolved = embed(patches), embed.proj(whole)
+    embed_patches_by_product(model)
+    product = embed(patches)
+    assert torch.allclose(product, before, atol=1e-4) and not torch.equal(product, before), "it is another sum order"
+    assert torch.equal(embed.proj(whole), convolved) and set(model.state_dict()) == names
