@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from protoscore.errors import DatasetError, ProtoscoreError
+
+PATIENCE = 60.0  # seconds that a process waits for another one
 
 
 def connect(path: Path, schema: str, **options: Any) -> sqlite3.Connection:
@@ -20,8 +23,8 @@ def connect(path: Path, schema: str, **options: Any) -> sqlite3.Connection:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(path, timeout=60, isolation_level=None, **options)
-        db.execute("PRAGMA journal_mode=WAL")
+        db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, **options)
+        _use_wal(db)
         db.execute("PRAGMA synchronous=NORMAL")
         db.executescript(schema)
     except (OSError, sqlite3.Error) as error:
@@ -47,6 +50,19 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """For this one lock SQLite does not always wait: processes that open a new file at the same moment collide."""
+    give_up = time.monotonic() + PATIENCE
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:  # the low byte is the kind
+                raise
+        time.sleep(0.01)
 
 
 def _refuse_full_disk(error: Exception) -> None:

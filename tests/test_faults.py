@@ -8,9 +8,11 @@ import os
 import random
 import resource
 import struct
+import threading
 import time
 import zlib
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -233,6 +235,19 @@ def run_to_the_end(*started) -> None:
 def scored_pairs(out: Path) -> Counter:
     log = Path(f"{out}.log")
     return Counter(log.read_text().splitlines() if log.exists() else ())
+
+
+def test_a_new_store_is_opened_by_many_at_the_same_moment(tmp_path):
+    for number in range(150):  # without waiting, one or two of them are refused
+        start = threading.Barrier(8)
+
+        def open_it(start=start, path=tmp_path / f"{number}.sqlite"):
+            start.wait()
+            Store(path).close()
+
+        with ThreadPoolExecutor(8) as pool:
+            for opened in [pool.submit(open_it) for _ in range(8)]:
+                opened.result()
 
 
 def test_two_at_once_share_the_work_and_agree(processes, work, tmp_path):

@@ -103,16 +103,27 @@ class Asking:
             await self.judge.close()
 
     async def _work(self, questions: Iterator[Question]) -> None:
-        while batch := list(islice(questions, self._room())):
-            await self._ask(batch)
+        for first in questions:  # only then is it known that there is something left to end early
+            if (room := await self._room()) == 0:
+                return
+            await self._ask([first, *islice(questions, room - 1)])
 
-    def _room(self) -> int:
-        """How many questions may be asked at once now; 0 when the run must end."""
+    async def _room(self) -> int:
+        """How many questions may be asked at once now, after any wait that the server wants; 0 when the run must end.
+
+        Nobody may wait between this and the asking: another worker would use what is left.
+        """
+        while not self._ends and (wait := self._not_before - time.monotonic()) > 0:
+            await self._sleep(wait)
         self.stopped = self.stopped or self.budget.used_up(self.ledger.spent)
-        if self.stopped or self._interrupted:
+        if self._ends:
             return 0
         left = self.judge.batch_size if self.budget.calls is None else self.budget.calls - self.ledger.spent.calls
         return min(self.judge.batch_size, left)
+
+    @property
+    def _ends(self) -> bool:
+        return bool(self.stopped) or self._interrupted
 
     async def _ask(self, batch: list[Question]) -> None:
         """Ask a batch, and again what failed for a passing reason."""
@@ -126,16 +137,15 @@ class Asking:
                     retried.append((question, reply))
                 else:
                     self._settle(question, reply)
+            batch = []
             if retried:
                 await self._pause(tries, [reply for _, reply in retried])
-            room = self._room()
-            batch = [question for question, _ in retried[:room]]
-            for question, reply in retried[room:]:
-                self.failed[question.key] = reply
+                room = await self._room()
+                batch = [question for question, _ in retried[:room]]
+                self.failed |= {question.key: reply for question, reply in retried[room:]}
         self._done(size)
 
     async def _attempt(self, batch: list[Question]) -> list[Reply]:
-        await self._sleep(self._not_before - time.monotonic())
         keys = [question.key for question in batch]
         numbers = self.ledger.begin(self.judge.name, keys)
         replies = [_storable(reply) for reply in await self.judge.reply([question.request for question in batch])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from protoscore.catalog import load
 from protoscore.errors import ConfigError, DatasetError, ProtoscoreError, UnknownName
+from protoscore.judges import Reply
 from protoscore.judging.asking import Budget
 from protoscore.judging.asks import Robustness, label_order
 from protoscore.judging.audit import audit, safe
@@ -60,6 +62,39 @@ def test_equal_questions_are_asked_once_and_equal_names_are_refused(tmp_path):
         judge_items(ALIGNMENT, [one, one], rule, tmp_path / "other")
     with pytest.raises(DatasetError, match="other parameters"):
         judge_items(ALIGNMENT, [one], rule, tmp_path / "run", Robustness(shuffle=1))
+
+
+class Crowd:
+    """Eight calls at once; the eighth is put off for a moment, and with it every call after it."""
+
+    name, revision, parameters, batch_size, concurrency, billed = "crowd", "1", {}, 1, 8, True
+
+    def __init__(self):
+        self.calls = 0
+
+    async def reply(self, requests):
+        self.calls += 1
+        if self.calls == 8:
+            return [Reply(failure="transient", reason="slow down", retry_after=0.2)]
+        await asyncio.sleep(0.02)
+        return [Reply('{"score": 3}', "stop")]
+
+    async def close(self):
+        pass
+
+
+def test_workers_that_were_told_to_wait_do_not_overstep_the_calls(tmp_path):
+    crowd = Crowd()
+    with pytest.raises(ProtoscoreError, match="--max-calls"):
+        judge_items(ALIGNMENT, some_items(60), crowd, tmp_path, budget=Budget(calls=10))
+    assert crowd.calls == 10, "seven waited with two calls left"
+
+
+def test_a_budget_that_is_just_enough_ends_no_run_early(tmp_path):
+    crowd = Crowd()
+    outcome = judge_items(ALIGNMENT, some_items(9), crowd, tmp_path, budget=Budget(calls=10))
+    assert outcome.states == {"ok": 9} and outcome.asked_now == crowd.calls == 10
+    assert judge_items(ALIGNMENT, some_items(9), crowd, tmp_path, budget=Budget(calls=10)).asked_now == 0
 
 
 @pytest.mark.parametrize(("budget", "said"), [(Budget(tokens=5), "max-calls"), (Budget(cost=1.0), "price_in")])
