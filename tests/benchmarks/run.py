@@ -10,13 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-import scoring
 
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
 from protoscore.benchmarks.protobias.validator import check
@@ -89,7 +84,6 @@ def main() -> None:
     columns, clusters = scores(45_400, 8_225)
     (statistics,) = best(lambda: five_quantities(*columns, clusters=clusters, resamples=10_000))
     print(f"five quantities            {statistics:8.2f} s for 45,400 rows, 8,225 clusters, 10,000 resamples, one scorer")
-    scoring.main([])
 
 
 if __name__ == "__main__":
