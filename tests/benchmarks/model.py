@@ -107,6 +107,7 @@ def peak_memory(action: Callable[[], object]) -> float:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
+        torch.set_num_threads(1)  # the threads of this process are not in its fork, and work for them would wait for ever
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         action()
         os.write(writer, str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before).encode())
