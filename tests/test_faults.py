@@ -246,8 +246,8 @@ def test_a_new_store_is_opened_by_many_at_the_same_moment(tmp_path):
             Store(path).close()
 
         with ThreadPoolExecutor(8) as pool:
-            for opened in [pool.submit(open_it) for _ in range(8)]:
-                opened.result()
+            opened = [pool.submit(open_it) for _ in range(8)]
+        assert [each.exception() for each in opened] == [None] * 8
 
 
 def test_two_at_once_share_the_work_and_agree(processes, work, tmp_path):
