@@ -14,9 +14,9 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import protoscore
+from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS
 from protoscore.errors import ConfigError
 from protoscore.folder import write_text
-from protoscore.schema import DOMAINS, KNOBS
 
 RECIPES = Path(__file__).resolve().parent.parent / "training" / "recipes"
 

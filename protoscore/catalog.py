@@ -55,13 +55,13 @@ def load(kind: str, spec: str, **options: Any) -> Any:
         ConfigError: a file or an installed module is no component.
     """
     if kind == "scorers" and spec.endswith(".py"):
-        from protoscore.scorers._own import load_file
+        from protoscore.scorers._custom import load_file
 
         return load_file(Path(spec))
     name, _, source = spec.partition(":")
     found = module(kind, name)
     if kind == "scorers" and not hasattr(found, "create"):
-        from protoscore.scorers._own import OwnMetric
+        from protoscore.scorers._custom import OwnMetric
 
         return OwnMetric(found, name)
     return found.create(**({"source": source} if source else {}), **options)

@@ -12,10 +12,12 @@ from typing import NamedTuple
 import pyarrow as pa
 from rich.progress import track
 
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.catalog import load
 from protoscore.folder import claim, parts, read_rows, write_manifest, write_table
 from protoscore.images import read_triplets
-from protoscore.schema import Cell, SceneSpec, Status
+from protoscore.scenes.spec import SceneSpec
+from protoscore.schema import Status
 
 KEEP_FROM = 8  # of 10; "main subject and controlled attributes are present with at most minor ambiguity"
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 from rich.progress import track
 
+from protoscore.benchmarks.protobias.schema import Cell, Triplet
 from protoscore.folder import claim, parts, read_rows, write_manifest, write_table
 from protoscore.generators import Generator, Picture, Request
-from protoscore.schema import Cell, Status, Triplet, derive_seed
+from protoscore.schema import Status, derive_seed
 
 PART = 100  # triplets a part: small enough to lose little, large enough to read fast
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from protoscore.schema import Cell
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.scorers import Facts, Score, Separable
 
 FACTS = Facts(question="How bright?", paper="none", licence="none")

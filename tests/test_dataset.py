@@ -22,8 +22,8 @@ from datasets import Image as ImageFeature
 from datasets import get_dataset_config_names, load_dataset
 from PIL import Image
 
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.folder import read_manifest
-from protoscore.schema import Cell
 from tests.conftest import BUILD, ROOT, run
 
 

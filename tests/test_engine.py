@@ -14,17 +14,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protoscore.benchmarks.protobias.cells import CellRows
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.catalog import load
-from protoscore.decoding import open_image
 from protoscore.errors import ConfigError, DatasetError, ProtoscoreError, UnknownName
-from protoscore.schema import Cell, Status
-from protoscore.scoring.cells import CellRows
+from protoscore.schema import Status
 from protoscore.scoring.engine import block_size, score_blocks
 from protoscore.scoring.index import Index, read_index
-from protoscore.scoring.rows import Row
 from protoscore.scoring.sharding import Shard
 from protoscore.scoring.stage import score_dataset, score_named, score_rows
 from protoscore.scoring.store import Store
+from protoscore.sources.decoding import open_image
+from protoscore.sources.rows import Row
 from tests.conftest import ROOT, cli
 from tests.controls import Apart, Drifting, Picky, Probe, brightness, digest, png, table, write_controls
 

@@ -20,11 +20,11 @@ import pytest
 from PIL import Image, ImageOps
 
 from protoscore.catalog import load
-from protoscore.decoding import AHEAD_PIXELS, Decoder, Picture, decode, open_image
 from protoscore.errors import ImageError
 from protoscore.schema import Status
 from protoscore.scoring.stage import score_dataset
 from protoscore.scoring.store import Store
+from protoscore.sources.decoding import AHEAD_PIXELS, Decoder, Picture, decode, open_image
 from tests.controls import Apart, Probe, brightness, digest, png, table, write_controls
 
 SEED = int(os.environ.get("PROTOSCORE_TEST_SEED", "3"))

@@ -21,12 +21,12 @@ from transformers import (
     Qwen3VLMoeForConditionalGeneration,
 )
 
-from protoscore.decoding import open_image
 from protoscore.errors import CheckpointError, ConfigError, ImageError
 from protoscore.modeling.classifier import register
 from protoscore.modeling.encode import MAX_TEXT_TOKENS, encode
 from protoscore.modeling.protoscore import TINY, ProtoScore
 from protoscore.modeling.tiny import tiny_config, tiny_model, tiny_processor
+from protoscore.sources.decoding import open_image
 from tests.conftest import run
 
 TEXTS = ["A bird in a green meadow with exactly two stones nearby.", "A vehicle.", "Ein Zèbre 斑馬 with an unseen wörd!", ""]

@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 
+from protoscore.asking.protocol import load_protocol
+from protoscore.asking.reply import parse
 from protoscore.benchmarks.fairjudge.protocols.attributes import Attributes
 from protoscore.benchmarks.fairjudge.protocols.profession import Profession
 from protoscore.errors import UnknownName
-from protoscore.judging.parser import parse
-from protoscore.judging.protocol import load_protocol
 from protoscore.scenes.people import (
     AIDS,
     CUES,

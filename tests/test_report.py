@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from protoscore.benchmarks.protobias.report import make_report, mistakes
+from protoscore.benchmarks.protobias.schema import Cell
+from protoscore.benchmarks.protobias.tables import read_scores
+from protoscore.benchmarks.protobias.wording import reading
 from protoscore.catalog import load
-from protoscore.reporting.reading import reading
-from protoscore.reporting.report import make_report, mistakes
-from protoscore.reporting.tables import read_scores
-from protoscore.schema import Cell
 from protoscore.scorers import Facts, Score
 from protoscore.scoring.stage import score_dataset
 from protoscore.stats.pairwise import five_quantities
@@ -32,7 +32,7 @@ class Oracle:
         self.known = {}
         for row in pq.read_table(dataset / "controls" / "train-00000.parquet").to_pylist():
             for cell in Cell:
-                from protoscore.decoding import open_image
+                from protoscore.sources.decoding import open_image
 
                 pixels = open_image(row[f"{cell.value}_image"]["bytes"]).tobytes()
                 self.known[pixels] = truth * cell.is_correct + typical * (cell.subject == "proto")

@@ -8,16 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from protoscore.benchmarks.protobias.schema import Cell, Triplet
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
+from protoscore.benchmarks.protobias.writers.template import write
 from protoscore.catalog import load
 from protoscore.errors import ConfigError, UnknownName
 from protoscore.filters import Shown
 from protoscore.generators import Request
-from protoscore.image_filters.geometric import assess
 from protoscore.scenes.draw import draw_scene, visible_shares
+from protoscore.scenes.geometry import assess
+from protoscore.scenes.spec import SceneSpec
 from protoscore.scenes.sprites import PALETTE, manifest
-from protoscore.schema import Cell, SceneSpec, Triplet
-from protoscore.writers.template import write
 
 TAXONOMY = load_taxonomy()
 DRAWABLE = list(write(TAXONOMY, {"animals": 260, "objects": 260, "demography": 120}, seed=1, refuses=manifest().refused.get))

@@ -20,13 +20,14 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from protoscore.benchmarks.protobias.cells import CellRows, _Files, _HubTable
+from protoscore.benchmarks.protobias.report import make_report
+from protoscore.benchmarks.protobias.schema import Cell
+from protoscore.benchmarks.protobias.tables import read_scores
 from protoscore.catalog import load, names
 from protoscore.errors import UnknownName
-from protoscore.reporting.report import make_report
-from protoscore.reporting.tables import read_scores
-from protoscore.schema import Cell, Status
+from protoscore.schema import Status
 from protoscore.scorers import Score, facts_of
-from protoscore.scoring.cells import CellRows, _Files, _HubTable
 from protoscore.scoring.stage import score_dataset, score_rows
 from tests.conftest import ROOT, cli
 from tests.controls import Probe, png, table

@@ -14,15 +14,15 @@ import pytest
 from rich.console import Console
 from sklearn.metrics import cohen_kappa_score
 
+from protoscore.benchmarks.protobias.annotations import read_human
+from protoscore.benchmarks.protobias.report import make_report
+from protoscore.benchmarks.protobias.schema import DOMAINS
+from protoscore.benchmarks.protobias.tables import CELLS, read_scores
+from protoscore.benchmarks.protobias.wording import reading
 from protoscore.catalog import names
 from protoscore.errors import DatasetError, UnknownName
 from protoscore.folder import write_manifest
-from protoscore.reporting.human import read_human
-from protoscore.reporting.reading import reading
-from protoscore.reporting.report import make_report
 from protoscore.reporting.scorer_cards import all_facts, print_card, print_list
-from protoscore.reporting.tables import CELLS, read_scores
-from protoscore.schema import DOMAINS
 from protoscore.stats.pairwise import five_quantities
 
 ROWS, KINDS = (

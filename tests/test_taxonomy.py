@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy, with_article
+from protoscore.benchmarks.protobias.writers.template import write
 from protoscore.errors import ConfigError
 from protoscore.scenes.sprites import aspect, backdrop, manifest
-from protoscore.writers.template import write
 
 TAXONOMY = load_taxonomy()
 TEXT = Path(str(files("protoscore.benchmarks.protobias") / "taxonomy.yaml")).read_text()

@@ -7,15 +7,16 @@ import json
 import numpy as np
 import pytest
 
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
+from protoscore.benchmarks.protobias.wording import reading
+from protoscore.benchmarks.protobias.writers.template import write
 from protoscore.modeling.protoscore import ProtoScore
-from protoscore.reporting.reading import reading
 from protoscore.scenes.draw import draw_scene
 from protoscore.scenes.sprites import manifest
-from protoscore.schema import Cell, derive_seed
+from protoscore.schema import derive_seed
 from protoscore.stats.pairwise import FiveQuantities, five_quantities
 from protoscore.stats.resampling import Estimate
-from protoscore.writers.template import write
 from tests.conftest import ROOT, cli
 
 DEMO = ROOT / "model_cards" / "demo.results.json"

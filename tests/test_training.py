@@ -21,9 +21,10 @@ from datasets import load_dataset
 from PIL import Image
 from safetensors.torch import load_file
 
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.errors import ConfigError
 from protoscore.modeling.protoscore import ProtoScore
-from protoscore.schema import Cell, SceneSpec
+from protoscore.scenes.spec import SceneSpec
 from tests.conftest import ROOT, run
 
 sys.path.insert(0, str(ROOT / "training"))

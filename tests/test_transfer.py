@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.stats import kendalltau
 
-from protoscore.benchmarks.transfer._run import run
+from protoscore.benchmarks._run import run
 from protoscore.catalog import load
 from protoscore.errors import DatasetError, UnknownName
 from protoscore.schema import Status
@@ -86,7 +86,7 @@ def test_winoground_from_parquet_and_from_the_original_download(tmp_path):
     listing.write_text("\n".join(lines))
     reports = []
     for layout in ("parquet", "original"):
-        benchmark = load("benchmarks.transfer", f"winoground:{tmp_path / layout}")
+        benchmark = load("benchmarks", f"winoground:{tmp_path / layout}")
         assert len(benchmark) == 12
         whole = list(benchmark.rows())
         assert list(benchmark.rows(3, 10)) == whole[3:10]
@@ -180,7 +180,7 @@ def tifa_folder(folder: Path) -> Path:
 
 
 def genai_file(folder: Path) -> Path:
-    from protoscore.benchmarks.transfer.genai_bench import MODELS
+    from protoscore.benchmarks.genai_bench import MODELS
 
     rows = []
     for i, (prompt, humans) in enumerate(RATED.items()):
@@ -197,7 +197,7 @@ def genai_file(folder: Path) -> Path:
 
 
 def test_tifa160_agrees_with_independent_numbers(tmp_path):
-    report = run(load("benchmarks.transfer", f"tifa160:{tifa_folder(tmp_path / 'tifa')}"), [Redness()], tmp_path / "out", 200)
+    report = run(load("benchmarks", f"tifa160:{tifa_folder(tmp_path / 'tifa')}"), [Redness()], tmp_path / "out", 200)
     found = report["scorers"]["redness"]["groups"]["all"]
     metric = [float(red) for reds in REDS.values() for red in reds]
     human = [float(mean) for means in RATED.values() for mean in means]
@@ -214,31 +214,29 @@ def test_tifa160_agrees_with_independent_numbers(tmp_path):
 
 def test_genai_bench_and_a_picture_that_is_missing(tmp_path):
     folder = genai_file(tmp_path / "genai")
-    benchmark = load("benchmarks.transfer", f"genai_bench:{folder}")
+    benchmark = load("benchmarks", f"genai_bench:{folder}")
     assert len(benchmark) == 24 and list(benchmark.rows(5, 20)) == list(benchmark.rows())[5:20]
     report = run(benchmark, [Redness()], tmp_path / "out", 200)["scorers"]["redness"]
     assert report["groups"]["all"]["pairwise_accuracy_by_prompt"]["n"] == 4 * 15 and report["not_ok"] == 0
     rows = pq.read_table(folder / "data" / "train-00000-of-00001.parquet").to_pylist()
     rows[0]["DALLE_3"]["bytes"] = b""
     write_parquet(folder / "data" / "train-00000-of-00001.parquet", rows)
-    report = run(load("benchmarks.transfer", f"genai_bench:{folder}"), [Redness()], tmp_path / "again", 200)["scorers"][
-        "redness"
-    ]
+    report = run(load("benchmarks", f"genai_bench:{folder}"), [Redness()], tmp_path / "again", 200)["scorers"]["redness"]
     assert report["not_ok"] == 1 and report["groups"]["all"]["pearson"]["left_out"] == 1
 
 
 def test_what_is_not_there_gets_the_line_to_type(tmp_path):
     with pytest.raises(DatasetError, match="hf auth login"):
-        load("benchmarks.transfer", "winoground")
+        load("benchmarks", "winoground")
     with pytest.raises(DatasetError, match="--source FOLDER"):
-        load("benchmarks.transfer", "tifa160")
+        load("benchmarks", "tifa160")
     with pytest.raises(DatasetError, match=r"no tifa160\.json"):
-        load("benchmarks.transfer", f"tifa160:{tmp_path}")
+        load("benchmarks", f"tifa160:{tmp_path}")
     write_parquet(tmp_path / "wrong" / "test.parquet", [{"a": 1}])
     with pytest.raises(DatasetError, match="no column 'caption_0'"):
-        load("benchmarks.transfer", f"winoground:{tmp_path / 'wrong'}")
+        load("benchmarks", f"winoground:{tmp_path / 'wrong'}")
     with pytest.raises(UnknownName, match="did you mean 'winoground'"):
-        load("benchmarks.transfer", "winogrund")
+        load("benchmarks", "winogrund")
 
 
 def test_the_command_line(tmp_path):

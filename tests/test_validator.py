@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS, NUMBERS, Triplet
 from protoscore.benchmarks.protobias.taxonomy import Contrast, extra_noun, load_taxonomy
 from protoscore.benchmarks.protobias.validator import RULES, check
-from protoscore.schema import DOMAINS, KNOBS, NUMBERS, Triplet
-from protoscore.writers.template import RELATION_WORDS, write
+from protoscore.benchmarks.protobias.writers.template import RELATION_WORDS, write
 
 TAXONOMY = load_taxonomy()
 COUNTS = {"animals": 2932, "demography": 3027, "objects": 2266}

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+from protoscore.benchmarks.protobias.schema import NUMBERS, Cell, Triplet
 from protoscore.benchmarks.protobias.taxonomy import extra_noun, load_taxonomy, with_article
-from protoscore.schema import NUMBERS, Cell, Triplet
 
 ARTICLES = ("a", "an")
 

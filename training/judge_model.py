@@ -11,9 +11,9 @@ from scenes import scene_triplets
 from tokenizers import AddedToken
 from transformers import Qwen3VLForConditionalGeneration, Qwen3VLProcessor
 
-from protoscore.judging.protocol import Protocol, load_protocol
+from protoscore.asking.protocol import Protocol, load_protocol
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.modeling.tiny import tiny_config, tiny_processor
-from protoscore.schema import Cell
 
 # A turn is its pictures, its text and an end mark; the answer follows the mark at once.
 CHAT_TEMPLATE = """\

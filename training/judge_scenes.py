@@ -15,13 +15,15 @@ from checked_texts import checked_texts, words_of
 from PIL import Image
 from scenes import SIZES
 
+from protoscore.benchmarks.protobias.schema import NUMBERS, Cell, Triplet
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
-from protoscore.image_filters.geometric import assess
+from protoscore.benchmarks.protobias.writers.template import write
 from protoscore.scenes.draw import Element, draw_scene
+from protoscore.scenes.geometry import assess
 from protoscore.scenes.people import AIDS, CUES, Person, draw_person, draw_two, draw_worker, random_person, random_worker
+from protoscore.scenes.spec import SceneSpec
 from protoscore.scenes.sprites import manifest
-from protoscore.schema import NUMBERS, Cell, SceneSpec, Triplet, derive_seed
-from protoscore.writers.template import write
+from protoscore.schema import derive_seed
 
 
 class Example(NamedTuple):

@@ -18,12 +18,12 @@ import typer
 from judge_scenes import TASKS, example
 from scipy.stats import binomtest
 
+from protoscore.asking.protocol import load_protocol
 from protoscore.catalog import load
 from protoscore.folder import write_text
 from protoscore.judging.injection import CONTROL, Injected, injection_rates
-from protoscore.judging.items import Item
-from protoscore.judging.protocol import load_protocol
 from protoscore.judging.stage import judge_items
+from protoscore.sources.items import Item
 
 INJECTED = "protobias/rubric"  # has a text and a picture, and its four grades make chance easy to see
 Row = dict[str, Any]  # of the decision table: answer_<field>, and the truth as true_<field>
@@ -97,7 +97,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Of the scenes; never one that was trained on.")] = 20261130,
 ) -> None:
     """Ask every protocol's questions and write what came out."""
-    judge = load("judges", f"local:{model}", batch_size=32, dtype="float32", max_tokens=64)
+    judge = load("vlms", f"local:{model}", batch_size=32, dtype="float32", max_tokens=64)
     report: dict[str, Any] = {}
     for task in TASKS:
         items, truth = questions(task, count, seed)

@@ -9,8 +9,9 @@ from pathlib import Path
 from datasets import Dataset, load_dataset
 from scenes import SHARES, draw_kept, scene_triplets
 
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.errors import ConfigError, UnknownName
-from protoscore.schema import Cell, derive_seed
+from protoscore.schema import derive_seed
 
 # kind of pair -> (chosen, rejected) cells. The paper trains on "incongruent" alone, where the less typical subject is
 # always right; with "congruent" mixed in evenly the subject says nothing about the answer.

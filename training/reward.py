@@ -13,10 +13,10 @@ from transformers import EvalPrediction
 from transformers.trainer import TRAINING_ARGS_NAME
 from trl import RewardTrainer
 
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.errors import ConfigError
 from protoscore.modeling.encode import encode
 from protoscore.modeling.vision import VisionCache, frozen, names_of
-from protoscore.schema import Cell
 from protoscore.stats.pairwise import five_quantities
 
 CELLS = [Cell.NON_CORRECT, Cell.PROTO_VIOLATED, Cell.PROTO_CORRECT, Cell.NON_VIOLATED]  # five_quantities' order

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 from PIL import Image
 
+from protoscore.benchmarks.protobias.schema import Triplet
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
-from protoscore.image_filters.geometric import assess
+from protoscore.benchmarks.protobias.writers.template import write
 from protoscore.scenes.draw import draw_scene
+from protoscore.scenes.geometry import assess
+from protoscore.scenes.spec import SceneSpec
 from protoscore.scenes.sprites import manifest, sprite
-from protoscore.schema import SceneSpec, Triplet, derive_seed
-from protoscore.writers.template import write
+from protoscore.schema import derive_seed
 
 SHARES = {"animals": 0.34, "objects": 0.42, "demography": 0.24}  # objects have five knobs and three kinds of ground
 SIZES = (96, 128, 192)  # px; scenes are drawn at several sizes, since users' pictures come in any

@@ -10,9 +10,10 @@ from checked_texts import subject_phrase
 from judge_scenes import Seeded, draw, size_of, triplets_of
 from PIL import Image
 
+from protoscore.benchmarks.protobias.schema import NUMBERS, Cell, Triplet
 from protoscore.benchmarks.protobias.taxonomy import extra_noun, load_taxonomy
 from protoscore.scenes.people import Person, draw_person, draw_two, draw_worker, random_person, random_worker
-from protoscore.schema import NUMBERS, Cell, SceneSpec, Triplet
+from protoscore.scenes.spec import SceneSpec
 
 Box = tuple[float, float, float, float]
 FRAME: Box = (0.0, 0.0, 1.0, 1.0)

@@ -20,12 +20,12 @@ from transformers import AutoModelForSequenceClassification, AutoProcessor
 from trl import ModelConfig, RewardConfig, TrlParser, get_peft_config, get_quantization_config
 
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
+from protoscore.benchmarks.protobias.writers.template import write
 from protoscore.errors import ConfigError
 from protoscore.modeling.classifier import register
 from protoscore.modeling.encode import SCORE_TEMPLATE, set_image_size
 from protoscore.modeling.loading import UNQUANTIZED, warm_start
 from protoscore.modeling.tiny import tiny_model, tiny_processor
-from protoscore.writers.template import write
 
 
 def load(model: ModelConfig, config: RewardConfig, pairs: PairArguments):

@@ -25,7 +25,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoProcessor, Qwen3VLForConditionalGeneration, Trainer, TrainingArguments
 from trl import TrlParser
 
-from protoscore.judging.protocol import Protocol, load_protocol
+from protoscore.asking.protocol import Protocol, load_protocol
 from protoscore.modeling.patches import embed_patches_by_product
 from protoscore.schema import derive_seed
 

@@ -19,9 +19,10 @@ from script import run
 from transformers import Qwen3VLForConditionalGeneration, Trainer, TrainingArguments
 from trl import TrlParser
 
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.modeling.encode import encode
 from protoscore.modeling.tiny import tiny_config, tiny_processor
-from protoscore.schema import Cell, derive_seed
+from protoscore.schema import derive_seed
 
 
 @dataclass

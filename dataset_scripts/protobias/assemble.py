@@ -15,11 +15,12 @@ from card import write_card
 from datasets import Features, Image, Value
 from rich.progress import track
 
+from protoscore.benchmarks.protobias.schema import DOMAINS, Cell, Triplet, features
 from protoscore.errors import DatasetError
 from protoscore.filters import KEEP_FROM
 from protoscore.folder import MANIFEST, manifest_hash, parts, plain_disk_errors, read_manifest, read_rows, write_manifest
 from protoscore.images import read_triplets
-from protoscore.schema import DOMAINS, Cell, Status, Triplet, content_id, features
+from protoscore.schema import Status, content_id
 
 HUMAN_PER_DOMAIN = 300  # paper, section 5: 900 test examples, 300 a domain
 ROWS_PER_FILE = 5_000

@@ -15,14 +15,14 @@ from pathlib import Path
 from assemble import assemble
 from rich.progress import track
 
+from protoscore.benchmarks.protobias.schema import DOMAINS, Domain
 from protoscore.benchmarks.protobias.taxonomy import Contrast, Taxonomy, load_taxonomy
 from protoscore.benchmarks.protobias.validator import require_valid
+from protoscore.benchmarks.protobias.writers.template import write
 from protoscore.catalog import load
 from protoscore.errors import ProtoscoreError, UnknownName
 from protoscore.filters import filter_images
 from protoscore.images import render, write_triplets
-from protoscore.schema import DOMAINS, Domain
-from protoscore.writers.template import write
 
 PAPER_COUNTS: dict[Domain, int] = {"animals": 2932, "demography": 3027, "objects": 2266}  # section 4.1; 8,225 in all
 PAPER_TRAIN_PAIRS = 12_000  # section 5

@@ -12,9 +12,9 @@ from datasets import Features
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import protoscore
+from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS, Triplet
 from protoscore.benchmarks.protobias.tasks import eval_yaml
 from protoscore.folder import write_text
-from protoscore.schema import DOMAINS, KNOBS, Triplet
 
 WHAT = {
     "pairs": "the paper's pair: right but unusual, typical but wrong",

@@ -47,21 +47,21 @@ def judge(
     ask_lost: Annotated[bool, typer.Option(help="Ask again what was in flight when a run was killed.")] = False,
 ) -> None:
     """Put a protocol's question about every item to a judge. Resumes; a reply is never paid for twice."""
+    from protoscore.asking.dispatch import Budget
+    from protoscore.asking.protocol import load_protocol
+    from protoscore.asking.questions import Robustness
     from protoscore.catalog import load
-    from protoscore.judging.asking import Budget
-    from protoscore.judging.asks import Robustness
+    from protoscore.cli.named_values import listed, pairs, typed
     from protoscore.judging.cascade import Rule
     from protoscore.judging.cascade import cascade as run_cascade
     from protoscore.judging.injection import Injected
-    from protoscore.judging.items import Items
-    from protoscore.judging.options import listed, pairs, typed
-    from protoscore.judging.protocol import load_protocol
     from protoscore.judging.stage import judge_items
+    from protoscore.sources.items import Items
 
     asked = load_protocol(protocol)
     source = Items(items, split, tuple(image), pairs(field, "--field"), id_column, limit)
-    component = load("judges", judge_, **typed(option, "--option"))
-    other = load("judges", second, **typed(second_option, "--second-option")) if second else None
+    component = load("vlms", judge_, **typed(option, "--option"))
+    other = load("vlms", second, **typed(second_option, "--second-option")) if second else None
     how = Robustness(("", *variant), samples, shuffle)
     budget = Budget(max_calls, max_tokens, max_cost)
     shown = Injected(asked, source, inject) if inject else source
@@ -90,8 +90,8 @@ def audit(
     cluster: Annotated[str, typer.Option(help="With --against: column of what was sampled independently.")] = "item",
 ) -> None:
     """The parser log of a run: states, causes, repairs, raw replies; how injections fared; what a cascade saved."""
+    from protoscore.cli.named_values import listed
     from protoscore.judging.log import print_audit, print_injections, print_savings
-    from protoscore.judging.options import listed
 
     print_audit(run, state, repair, examples)
     print_injections(run)

@@ -13,7 +13,7 @@ from protoscore.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from protoscore.schema import Domain, Triplet
+    from protoscore.benchmarks.protobias.schema import Domain, Triplet
 
 app = typer.Typer()
 
@@ -32,8 +32,8 @@ def triplets(
 
     from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
     from protoscore.benchmarks.protobias.validator import require_valid
+    from protoscore.benchmarks.protobias.writers.template import write
     from protoscore.images import write_triplets
-    from protoscore.writers.template import write
 
     if min(animals, demography, objects) < 0:
         raise ConfigError("a number of triplets cannot be negative; give 0 to leave a domain out")

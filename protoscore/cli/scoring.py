@@ -44,11 +44,11 @@ def score(
 
     5. As many prompts as pictures: one to one, file names in natural order (2 before 10), or in the order of the list.
     """
+    from protoscore.benchmarks.protobias.cells import CellRows
     from protoscore.reporting.tables import export
-    from protoscore.scoring.cells import CellRows
-    from protoscore.scoring.own_images import OwnImages
     from protoscore.scoring.sharding import Shard
     from protoscore.scoring.stage import score_named
+    from protoscore.sources.own_images import OwnImages
 
     if (dataset is None) == (images is None) or (prompts is not None and images is None):
         raise ConfigError("give a DATASET, or --images with --prompts; see: protoscore score --help")
@@ -85,7 +85,7 @@ def report(
     normalise: Annotated[Literal["none", "minmax", "rank"], typer.Option(help="Scale of the score distributions.")] = "minmax",
 ) -> None:
     """What a run found: a table here, a self-contained HTML page, JSON, and a leaderboard row a scorer."""
-    from protoscore.reporting.report import make_report
+    from protoscore.benchmarks.protobias.report import make_report
 
     path = make_report(run, dataset, out, resamples, human, human_ties, normalise)
     print(f"Open {path} in a browser.")
@@ -128,7 +128,7 @@ def rate(
 ) -> None:
     """Score a few image files against one text, best first."""
     from protoscore.catalog import load
-    from protoscore.decoding import open_image
+    from protoscore.sources.decoding import open_image
 
     opened = []
     for path in pictures:
@@ -162,10 +162,10 @@ def transfer(
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
 ) -> None:
     """How metrics fare on benchmarks that others made (paper, Table 11), with intervals."""
-    from protoscore.benchmarks.transfer._run import run, show
+    from protoscore.benchmarks._run import run, show
     from protoscore.catalog import load
     from protoscore.scoring.stage import load_scorers
 
-    rows = load("benchmarks.transfer", f"{benchmark}:{source}" if source else benchmark)
+    rows = load("benchmarks", f"{benchmark}:{source}" if source else benchmark)
     show(run(rows, list(load_scorers(scorer).values()), out, resamples))
     print(f"All groups and numbers: {out / 'transfer.json'}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from protoscore.schema import SceneSpec
+from protoscore.scenes.spec import SceneSpec
 
 if TYPE_CHECKING:
     from PIL.Image import Image

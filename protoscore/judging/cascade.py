@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from protoscore.decoding import open_image
+from protoscore.asking.dispatch import Budget, Patience
+from protoscore.asking.protocol import Protocol
+from protoscore.asking.questions import Robustness
+from protoscore.asking.verdicts import Verdict, with_item_fields
 from protoscore.errors import ConfigError, DatasetError, ImageError
-from protoscore.judges import Judge
-from protoscore.judging.asking import Budget, Patience
-from protoscore.judging.asks import Robustness
 from protoscore.judging.decide import decide
-from protoscore.judging.items import Item
-from protoscore.judging.protocol import Protocol
 from protoscore.judging.stage import ONCE, PATIENT, UNLIMITED, Outcome, Run, by_item, finish, opened, parameters_of, rehearse
-from protoscore.judging.verdicts import Verdict, with_item_fields
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
+from protoscore.sources.decoding import open_image
+from protoscore.sources.items import Item
+from protoscore.vlms import VLM
 
 
 class Rule(NamedTuple):
@@ -69,8 +69,8 @@ class Routed(NamedTuple):
 
 
 def cascade(
-    protocol: Protocol, items: Iterable[Item], scorer: Scorer, judge: Judge, out: Path, rule: Rule,
-    second: Judge | None = None, how: Robustness = ONCE, budget: Budget = UNLIMITED, patience: Patience = PATIENT,
+    protocol: Protocol, items: Iterable[Item], scorer: Scorer, judge: VLM, out: Path, rule: Rule,
+    second: VLM | None = None, how: Robustness = ONCE, budget: Budget = UNLIMITED, patience: Patience = PATIENT,
     ask_lost: bool = False,
 ) -> Outcome:  # fmt: skip
     """Screen every item and judge what the rule escalates. Writes ``verdicts.parquet`` (of the judges) and

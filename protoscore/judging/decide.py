@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from protoscore.judging.protocol import Field, Protocol
-from protoscore.judging.verdicts import Verdict, answer_columns, with_item_fields
+from protoscore.asking.protocol import Field, Protocol
+from protoscore.asking.verdicts import Verdict, answer_columns, with_item_fields
 from protoscore.schema import Status
 
 

@@ -20,12 +20,12 @@ import numpy as np
 import yaml
 from PIL import Image, ImageDraw
 
-from protoscore.decoding import open_image
+from protoscore.asking.protocol import Protocol
 from protoscore.errors import ConfigError, DatasetError
 from protoscore.judging.audit import read_verdicts
-from protoscore.judging.items import Item
-from protoscore.judging.protocol import Protocol
 from protoscore.schema import Status, derive_seed
+from protoscore.sources.decoding import open_image
+from protoscore.sources.items import Item
 from protoscore.stats.resampling import Estimate, cluster_bootstrap, exact_bound, interval
 
 CONTROL, CLEAN = "control", "none"

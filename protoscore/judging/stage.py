@@ -12,21 +12,21 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
-from protoscore.decoding import open_image
+from protoscore.asking.dispatch import Asking, Budget, Patience, Question
+from protoscore.asking.ledger import Ledger, Spent
+from protoscore.asking.progress import Progress
+from protoscore.asking.protocol import Protocol
+from protoscore.asking.questions import Ask, Robustness, asks, check, digests_of, key_of, request_of
+from protoscore.asking.reply import parse
+from protoscore.asking.verdicts import Verdict, failed, verdict_table
 from protoscore.errors import DatasetError, ImageError, ProtoscoreError
 from protoscore.folder import claim, write_manifest, write_table, write_text
-from protoscore.judges import Judge, Reply
-from protoscore.judging.asking import Asking, Budget, Patience, Question
-from protoscore.judging.asks import Ask, Robustness, asks, check, digests_of, key_of, request_of
 from protoscore.judging.decide import decide, decision_table
 from protoscore.judging.injection import Injected
-from protoscore.judging.items import Item, Items
-from protoscore.judging.ledger import Ledger, Spent
-from protoscore.judging.parser import parse
-from protoscore.judging.progress import Progress
-from protoscore.judging.protocol import Protocol
-from protoscore.judging.verdicts import Verdict, failed, verdict_table
 from protoscore.schema import Status
+from protoscore.sources.decoding import open_image
+from protoscore.sources.items import Item, Items
+from protoscore.vlms import VLM, Reply
 
 ONCE, UNLIMITED, PATIENT = Robustness(), Budget(), Patience()
 LOST = "in flight when an earlier run was killed, so it may have been billed; --ask-lost asks it again"
@@ -53,7 +53,7 @@ class Run:
         self.asked_now = 0
 
     def ask(
-        self, judge: Judge, how: Robustness, ask_lost: bool = False, chosen: Callable[[Item], bool] = lambda item: True
+        self, judge: VLM, how: Robustness, ask_lost: bool = False, chosen: Callable[[Item], bool] = lambda item: True
     ) -> list[Verdict]:
         """Put the protocol's questions about the chosen items to a judge. Every question ends in a verdict."""
         check(self.protocol, judge, how)
@@ -76,7 +76,7 @@ class Run:
 class _Round:
     """The questions of one judge: made as they are needed, and remembered without their pictures."""
 
-    def __init__(self, run: Run, judge: Judge, how: Robustness, chosen: Callable[[Item], bool], done: Callable[[int], None]):
+    def __init__(self, run: Run, judge: VLM, how: Robustness, chosen: Callable[[Item], bool], done: Callable[[int], None]):
         self.run, self.judge, self.how, self.chosen, self._done = run, judge, how, chosen, done
         self.asked: list[tuple[Ask, str]] = []
         self.broken: dict[str, str] = {}  # item -> why its pictures cannot be shown
@@ -148,8 +148,8 @@ class _Round:
 
 
 def judge_items(
-    protocol: Protocol, items: Iterable[Item], judge: Judge, out: Path, how: Robustness = ONCE,
-    second: Judge | None = None, budget: Budget = UNLIMITED, patience: Patience = PATIENT, ask_lost: bool = False,
+    protocol: Protocol, items: Iterable[Item], judge: VLM, out: Path, how: Robustness = ONCE,
+    second: VLM | None = None, budget: Budget = UNLIMITED, patience: Patience = PATIENT, ask_lost: bool = False,
 ) -> Outcome:  # fmt: skip
     """Judge every item and write ``verdicts.parquet`` (one row a question) and ``decisions.parquet`` (one row an item).
 
@@ -173,7 +173,7 @@ def judge_items(
         return finish(run, verdicts, parameters)
 
 
-def rehearse(protocol: Protocol, items: Iterable[Item], judge: Judge, how: Robustness) -> None:
+def rehearse(protocol: Protocol, items: Iterable[Item], judge: VLM, how: Robustness) -> None:
     """Read the first item and write its questions, so that a mistake shows before anything is asked or written.
 
     Raises:
@@ -248,7 +248,7 @@ def by_item(verdicts: list[Verdict]) -> dict[str, list[Verdict]]:
     return grouped
 
 
-def parameters_of(protocol: Protocol, items: Iterable[Item], judges: list[Judge], how: Robustness) -> dict[str, Any]:
+def parameters_of(protocol: Protocol, items: Iterable[Item], judges: list[VLM], how: Robustness) -> dict[str, Any]:
     """What makes two runs the same work. The budget does not."""
     source = items.parameters if isinstance(items, (Items, Injected)) else {}
     return {

@@ -1,7 +1,7 @@
 """One way from (image, text) to model inputs, shared by training, scoring and the client of a served model.
 
 The wording around the text lives in the checkpoint's chat template, so that a server which applies the template sees the
-same tokens as this code does. What becomes of a picture that is handed over as a PIL image (``protoscore.decoding``
+same tokens as this code does. What becomes of a picture that is handed over as a PIL image (``protoscore.sources.decoding``
 makes them from bytes, under the same rules):
 
 * any mode with 8 bits a channel (CMYK, palette, LA, RGBA, 1 bit ...): as RGB; alpha is dropped
@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PIL import Image, ImageOps
 
-from protoscore.decoding import MAX_PIXELS
 from protoscore.errors import ImageError
+from protoscore.sources.decoding import MAX_PIXELS
 
 if TYPE_CHECKING:
     from transformers import BatchFeature, ProcessorMixin

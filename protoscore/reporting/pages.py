@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import io
 import math
+from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
-from protoscore.decoding import open_image
+from protoscore.sources.decoding import open_image
 from protoscore.stats.resampling import Estimate
 
 THUMBNAIL = 192  # px
@@ -19,9 +20,14 @@ COLOURS = (
 )  # fmt: skip
 
 
-def environment() -> Environment:
-    """Templates with everything escaped; a missing value is an error and not an empty place."""
-    env = Environment(loader=PackageLoader("protoscore", "templates"), autoescape=True, undefined=StrictUndefined)
+def environment(*folders: Path) -> Environment:
+    """Templates with everything escaped; a missing value is an error and not an empty place.
+
+    Args:
+        folders: of a benchmark's own templates; ``page.html.jinja`` and the other shared ones are found after them.
+    """
+    loader = ChoiceLoader([*map(FileSystemLoader, folders), PackageLoader("protoscore", "templates")])
+    env = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     env.filters["interval"] = lambda e, signed=False: f"[{number(e.low, signed)}, {number(e.high, signed)}]"
     env.filters["number"] = number
     env.filters["short"] = lambda text, length=40: text if len(text) <= length else f"{text[: length - 1]}…"

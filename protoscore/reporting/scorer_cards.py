@@ -12,7 +12,7 @@ from rich.text import Text
 from protoscore.catalog import added, module, names
 from protoscore.errors import UnknownName
 from protoscore.scorers import Facts, facts_of
-from protoscore.scorers._own import OwnMetric
+from protoscore.scorers._custom import OwnMetric
 
 WIDE = 130  # columns from which a table reads better than blocks
 

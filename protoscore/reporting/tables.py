@@ -1,4 +1,4 @@
-"""The table of scores as arrays: of a benchmark's four cells, or of a team's own pictures; and as CSV and JSON."""
+"""The table of scores of a run, as arrays over prompts, and as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -14,55 +14,9 @@ from numpy.typing import NDArray
 
 from protoscore.errors import DatasetError
 from protoscore.folder import read_manifest, read_rows, whole_file
-from protoscore.schema import Cell, Status
-from protoscore.stats.pairwise import FiveQuantities, five_quantities
+from protoscore.schema import Status
 
-CELLS = [cell.value for cell in Cell]
 FORMULA = ("=", "+", "-", "@", "|", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # full-width forms too: Excel reads them alike
-
-
-class CellTable(NamedTuple):
-    """Scores of one scorer. ``scores`` is (rows, 4) in the order of :class:`Cell`, NaN where there is no number."""
-
-    scorer: str
-    ids: NDArray[np.str_]
-    triplets: NDArray[np.str_]
-    domains: NDArray[np.str_]
-    knobs: NDArray[np.str_]
-    scores: NDArray[np.float64]
-    states: dict[str, int]  # how many scores ended in each state
-
-    def quantities(self, rows: NDArray[np.bool_] | slice = slice(None), resamples: int = 2000) -> FiveQuantities:
-        """The five quantities over ``rows``."""
-        columns = dict(zip(CELLS, self.scores[rows].T, strict=True))
-        return five_quantities(**columns, clusters=self.triplets[rows], resamples=resamples)
-
-
-def read_scores(run: Path) -> list[CellTable]:
-    """Every scorer's table of a run, in the order in which they were scored.
-
-    Raises:
-        DatasetError: the folder is no finished run.
-    """
-    if is_own_images(run):
-        raise DatasetError(f"{run} is a run over your own pictures, without the four cells of a benchmark")
-    table = pq.read_table(_scores_file(run))
-    names = table["scorer"].to_numpy(zero_copy_only=False)
-    return [_pivot(str(name), table.filter(names == name)) for name in dict.fromkeys(names)]
-
-
-def _pivot(name: str, table: pa.Table) -> CellTable:
-    scores = _numbers(table)
-    ids, first, index = np.unique(np.array(table["id"].to_pylist(), dtype=str), return_index=True, return_inverse=True)
-    cells = table["cell"].to_numpy(zero_copy_only=False)
-    wide = np.full((len(ids), len(CELLS)), np.nan)
-    for position, cell in enumerate(CELLS):
-        here = cells == cell
-        wide[index[here], position] = scores[here]
-    triplets, domains, knobs = (
-        np.array(table[key].take(first).to_pylist(), dtype=str) for key in ("triplet", "domain", "knob")
-    )
-    return CellTable(name, ids, triplets, domains, knobs, wide, _states(table))
 
 
 class PromptTable(NamedTuple):
@@ -84,7 +38,7 @@ class PromptTable(NamedTuple):
 
 def is_own_images(run: Path) -> bool:
     """Whether a run scored a team's own pictures, and not the four cells of a benchmark."""
-    return "prompt" in pq.read_schema(_scores_file(run)).names
+    return "prompt" in pq.read_schema(scores_file(run)).names
 
 
 def read_prompts(run: Path) -> list[PromptTable]:
@@ -95,27 +49,27 @@ def read_prompts(run: Path) -> list[PromptTable]:
     """
     if not is_own_images(run):
         raise DatasetError(f"{run} is a run over a benchmark; this needs one made with 'protoscore score --images'")
-    table = pq.read_table(_scores_file(run))
+    table = pq.read_table(scores_file(run))
     names = table["scorer"].to_numpy(zero_copy_only=False)
     return [_own(str(name), table.filter(names == name)) for name in dict.fromkeys(names)]
 
 
 def _own(name: str, table: pa.Table) -> PromptTable:
     prompts, images = (np.array(table[key].to_pylist(), dtype=str) for key in ("prompt", "image"))
-    return PromptTable(name, prompts, images, _numbers(table), _states(table))
+    return PromptTable(name, prompts, images, numbers_of(table), states_of(table))
 
 
-def _numbers(table: pa.Table) -> NDArray[np.float64]:
+def numbers_of(table: pa.Table) -> NDArray[np.float64]:
     ok = table["status"].to_numpy(zero_copy_only=False) == Status.OK.value
     return np.where(ok, table["score"].to_numpy(zero_copy_only=False), np.nan).astype(float)
 
 
-def _states(table: pa.Table) -> dict[str, int]:
+def states_of(table: pa.Table) -> dict[str, int]:
     found = {row["values"]: row["counts"] for row in table["status"].value_counts().to_pylist()}
     return {state: found[state] for state in sorted(found)}
 
 
-def _scores_file(run: Path) -> Path:
+def scores_file(run: Path) -> Path:
     read_manifest(run, "score")
     path = run / "scores.parquet"
     if not path.is_file():
@@ -128,7 +82,7 @@ def export(run: Path, form: Literal["csv", "json"]) -> Path:
 
     Text of a CSV cell that a spreadsheet would run as a formula gets a leading apostrophe.
     """
-    source, target = _scores_file(run), run / f"scores.{form}"
+    source, target = scores_file(run), run / f"scores.{form}"
     with whole_file(target) as temporary, temporary.open("w", encoding="utf-8", newline="") as handle:
         if form == "csv":
             writer = csv.writer(handle)

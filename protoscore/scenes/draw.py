@@ -9,8 +9,8 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from protoscore.scenes.layout import Placed, arrange
+from protoscore.scenes.spec import SceneSpec
 from protoscore.scenes.sprites import HAIR, PALETTE, SKIN, TOPS, backdrop, draw_sprite, sprite
-from protoscore.schema import SceneSpec
 
 
 class Element(NamedTuple):

@@ -1,7 +1,7 @@
 """Where things stand. Coordinates are fractions of the frame, y grows downwards, ``base`` is where a thing stands.
 
 One arrangement a knob. Each jitters everything that the knob does not fix, without looking whether the result is clear:
-that is the filter's work (:mod:`protoscore.image_filters.geometric`), and a few scenes in a hundred do fail it.
+that is the filter's work (:mod:`protoscore.scenes.geometry`), and a few scenes in a hundred do fail it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
+from protoscore.scenes.spec import SceneSpec
 from protoscore.scenes.sprites import aspect
-from protoscore.schema import SceneSpec
 
 
 class Placed(NamedTuple):

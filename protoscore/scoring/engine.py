@@ -16,13 +16,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from PIL.Image import Image
 
-from protoscore.decoding import Decoder, Picture, what_happened
 from protoscore.errors import ProtoscoreError
-from protoscore.made_with import made_with
+from protoscore.provenance import made_with
 from protoscore.schema import Status
 from protoscore.scorers import Score, Scorer, Separable
 from protoscore.scoring.index import Block
-from protoscore.scoring.rows import Row, Rows
+from protoscore.sources.decoding import Decoder, Picture, what_happened
+from protoscore.sources.rows import Row, Rows
 
 BATCH_PIXELS = 200_000_000  # a batch of pictures closes early here, so that a few huge ones cannot fill the memory
 SKIP = 512  # rows; a longer gap is left out by opening the source anew

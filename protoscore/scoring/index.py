@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from protoscore.folder import whole_file
-from protoscore.scoring.rows import Rows
+from protoscore.sources.rows import Rows
 
 NAME = "rows.parquet"
 _TEXT, _IMAGE = "__text", "__sha256"  # beside the key columns, whose names the source chooses

@@ -17,7 +17,7 @@ from protoscore.schema import Status
 from protoscore.scorers import Scorer
 from protoscore.scoring.engine import Outcome, Scored, score_blocks
 from protoscore.scoring.index import Block
-from protoscore.scoring.rows import Rows
+from protoscore.sources.rows import Rows
 
 PER_TASK = 4  # blocks that a worker takes at a time
 

@@ -9,8 +9,8 @@ from protoscore.schema import Status
 from protoscore.scorers import Scorer
 from protoscore.scoring.engine import Outcome, Scored, block_size
 from protoscore.scoring.index import Block, Index
-from protoscore.scoring.rows import Rows
 from protoscore.scoring.store import Result, Store, result_key, scorer_key
+from protoscore.sources.rows import Rows
 
 Engine = Callable[[Rows, Scorer, Iterable[Block]], Iterator[Scored]]
 WAIT = 0.2  # seconds between looks at what other processes are working on

@@ -19,20 +19,20 @@ from typing import Any, NamedTuple
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from protoscore.benchmarks.protobias.cells import CellRows
 from protoscore.catalog import load
-from protoscore.decoding import open_image as open_image  # where it used to live
 from protoscore.errors import ConfigError, UnknownName
 from protoscore.folder import write_manifest, write_text
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
-from protoscore.scoring.cells import CellRows
 from protoscore.scoring.engine import block_size, score_blocks
 from protoscore.scoring.index import Index, read_index
-from protoscore.scoring.rows import Rows
 from protoscore.scoring.run import Engine, Run
 from protoscore.scoring.sharding import Shard, launched, ranks, use_own_gpu
 from protoscore.scoring.store import Store
 from protoscore.scoring.table import write_scores
+from protoscore.sources.decoding import open_image as open_image  # where it used to live
+from protoscore.sources.rows import Rows
 
 AGAIN = frozenset({Status.ERROR})  # what every run tries again
 STORE = "results.sqlite"

@@ -11,9 +11,9 @@ import time
 
 import torch
 
-from protoscore.judges import Request
-from protoscore.judges.local import Local, create
-from protoscore.judging.protocol import load_protocol
+from protoscore.asking.protocol import load_protocol
+from protoscore.vlms import Request
+from protoscore.vlms.local import Local, create
 from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "training"))

@@ -13,10 +13,10 @@ import time
 
 import numpy as np
 
-from protoscore.reporting.human import CHOICES, Human
-from protoscore.reporting.study import make_study
-from protoscore.reporting.tables import CellTable
-from protoscore.schema import DOMAINS, KNOBS
+from protoscore.benchmarks.protobias.annotations import CHOICES, Human
+from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS
+from protoscore.benchmarks.protobias.study import make_study
+from protoscore.benchmarks.protobias.tables import CellTable
 from protoscore.stats.agreement import majority
 
 PAIRS, TRIPLETS, SCORERS, RESAMPLES, ANNOTATED = 45_400, 8_225, 10, 10_000, 900

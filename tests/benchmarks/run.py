@@ -13,15 +13,16 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
 from protoscore.benchmarks.protobias.validator import check
+from protoscore.benchmarks.protobias.writers.template import write
 from protoscore.generators import Request
 from protoscore.generators.scene import create
 from protoscore.images import draw_png
 from protoscore.scenes.sprites import manifest
-from protoscore.schema import Cell, derive_seed
+from protoscore.schema import derive_seed
 from protoscore.stats.pairwise import five_quantities
-from protoscore.writers.template import write
 
 PAPER = {"animals": 2932, "demography": 3027, "objects": 2266}
 ROUNDS = 3

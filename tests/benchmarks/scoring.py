@@ -25,7 +25,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NU
 import numpy as np
 from PIL import Image
 
-from protoscore.scoring.rows import Row
+from protoscore.sources.rows import Row
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 SCALE = 100.0  # of the torchmetrics form

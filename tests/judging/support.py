@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from protoscore.judging.items import Item
+from protoscore.sources.items import Item
 
 TEXTS = ["A bird in a green meadow with exactly two stones nearby.", "A vehicle.", "A cat beside a red chair.", "A person."]
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from protoscore.asking.dispatch import Budget, Patience
+from protoscore.asking.protocol import load_protocol
 from protoscore.errors import DatasetError, ProtoscoreError
-from protoscore.judges.chat import create
-from protoscore.judging.asking import Budget, Patience
-from protoscore.judging.protocol import load_protocol
 from protoscore.judging.stage import judge_items
+from protoscore.vlms.chat import create
 from tests.conftest import ROOT
 from tests.judging.chaos_server import ANSWERED, plan
 from tests.judging.support import some_items

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from protoscore.schema import Cell
+from protoscore.benchmarks.protobias.schema import Cell
 from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "training"))

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from protoscore.judges.local import create
+from protoscore.vlms.local import create
 from tests.conftest import ROOT
 
 pytest.importorskip("trl")

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 import torch
 
+from protoscore.asking.protocol import load_protocol
 from protoscore.errors import ConfigError
-from protoscore.judges import Request
-from protoscore.judges._wire import data_uri, retry_after, scrubbed
-from protoscore.judges.chat import create as create_chat
-from protoscore.judges.local import create as create_local
-from protoscore.judging.protocol import load_protocol
 from protoscore.judging.stage import judge_items
+from protoscore.vlms import Request
+from protoscore.vlms._wire import data_uri, retry_after, scrubbed
+from protoscore.vlms.chat import create as create_chat
+from protoscore.vlms.local import create as create_local
 from tests.judging.support import TEXTS, picture, save_tiny_judge, some_items
 
 ALIGNMENT = load_protocol("fairjudge/alignment")

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
+from protoscore.asking.protocol import Protocol, load_protocol
+from protoscore.asking.reply import LONGEST, parse
 from protoscore.errors import ConfigError, UnknownName
-from protoscore.judging.parser import LONGEST, parse
-from protoscore.judging.protocol import Protocol, load_protocol
 from protoscore.schema import Status
 
 

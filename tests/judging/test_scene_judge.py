@@ -12,12 +12,12 @@ import urllib.request
 import pyarrow.parquet as pq
 import pytest
 
-from protoscore.judges.chat import create as create_chat
-from protoscore.judges.local import TINY
-from protoscore.judges.local import create as create_local
-from protoscore.judging.items import Item
-from protoscore.judging.protocol import load_protocol
+from protoscore.asking.protocol import load_protocol
 from protoscore.judging.stage import judge_items
+from protoscore.sources.items import Item
+from protoscore.vlms.chat import create as create_chat
+from protoscore.vlms.local import TINY
+from protoscore.vlms.local import create as create_local
 from tests.conftest import ROOT, cli
 
 sys.path.insert(0, str(ROOT / "training"))

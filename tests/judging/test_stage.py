@@ -9,21 +9,21 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from protoscore.asking.dispatch import Budget
+from protoscore.asking.protocol import load_protocol
+from protoscore.asking.questions import Robustness, label_order
 from protoscore.catalog import load
 from protoscore.errors import ConfigError, DatasetError, ProtoscoreError, UnknownName
-from protoscore.judges import Reply
-from protoscore.judging.asking import Budget
-from protoscore.judging.asks import Robustness, label_order
 from protoscore.judging.audit import audit, safe
 from protoscore.judging.cascade import Rule, cascade
 from protoscore.judging.decide import decide
 from protoscore.judging.injection import CONTROL, Injected, injection_rates, injections
-from protoscore.judging.items import Item, Items
-from protoscore.judging.protocol import load_protocol
 from protoscore.judging.savings import compare
 from protoscore.judging.stage import judge_items
 from protoscore.schema import Status
 from protoscore.scorers import Facts, Score
+from protoscore.sources.items import Item, Items
+from protoscore.vlms import Reply
 from tests.conftest import cli
 from tests.judging.support import TEXTS, png, some_items
 from tests.judging.test_parser import P
@@ -33,8 +33,8 @@ ALIGNMENT = load_protocol("fairjudge/alignment")
 
 def judge(folder: Path, body: str, name: str = "rule"):
     path = folder / f"{name}.py"
-    path.write_text(f"import json, re\nfrom protoscore.judges import Reply\ndef reply(request):\n    {body}\n")
-    return load("judges", f"scripted:{path}")
+    path.write_text(f"import json, re\nfrom protoscore.vlms import Reply\ndef reply(request):\n    {body}\n")
+    return load("vlms", f"scripted:{path}")
 
 
 def decisions(out: Path) -> dict[str, dict]:
@@ -102,7 +102,7 @@ def test_a_budget_that_cannot_be_kept_ends_the_run(tmp_path, budget, said):
     path = tmp_path / "r.jsonl"
     path.write_text('{"reply": {"score": 2}}')
     with pytest.raises(ProtoscoreError, match=said):
-        judge_items(ALIGNMENT, some_items(200), load("judges", f"scripted:{path}"), tmp_path / "run", budget=budget)
+        judge_items(ALIGNMENT, some_items(200), load("vlms", f"scripted:{path}"), tmp_path / "run", budget=budget)
     assert pq.read_table(tmp_path / "run" / "verdicts.parquet").num_rows == 200
 
 
@@ -128,10 +128,10 @@ def test_variants_and_samples_are_combined_by_majority_with_abstention(tmp_path)
 
 def votes(*genders: str | None):
     """Verdicts about one item whose answers differ in gender only; None is an invalid reply."""
-    from protoscore.judges import Reply
-    from protoscore.judging.asks import asks
-    from protoscore.judging.parser import parse
-    from protoscore.judging.verdicts import Verdict
+    from protoscore.asking.questions import asks
+    from protoscore.asking.reply import parse
+    from protoscore.asking.verdicts import Verdict
+    from protoscore.vlms import Reply
 
     ask = next(asks(P, some_items(1)[0], Robustness()))
     good = {"race": "unspecified", "score": 4, "visible": True, "shown": []}
@@ -235,7 +235,7 @@ def test_an_injection_changes_no_reading_and_its_success_is_a_number(tmp_path):
 
 
 def test_an_injection_is_drawn_into_the_picture_below_it():
-    from protoscore.decoding import open_image
+    from protoscore.sources.decoding import open_image
 
     items = list(Injected(ALIGNMENT, some_items(1), "picture"))
     clean, system = items[0], next(item for item in items if item.fields["injection"] == "system")

@@ -434,7 +434,7 @@ def test_value_of_an_answer():
 
 RULE = """
 import json
-from protoscore.judges import Reply
+from protoscore.vlms import Reply
 
 asked = []
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from protoscore.schema import Domain, Knob, Pole
+from protoscore.benchmarks.protobias.schema import Domain, Knob, Pole
 from protoscore.typed_yaml import Strict, load_yaml
 
 Look = dict[Literal["man", "woman"], str]

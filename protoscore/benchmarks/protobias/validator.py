@@ -14,9 +14,9 @@ from functools import lru_cache
 from itertools import chain, dropwhile, zip_longest
 from typing import NamedTuple
 
+from protoscore.benchmarks.protobias.schema import KNOBS, Triplet
 from protoscore.benchmarks.protobias.taxonomy import Extra, Taxonomy, extra_noun
 from protoscore.errors import ConfigError
-from protoscore.schema import KNOBS, Triplet
 
 MAX_WORDS = 30
 SIMILAR = 0.7  # of the plain words of Demography, where Table 17 lets wording vary a little

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from protoscore.judging.protocol import Protocol, read_protocol
+from protoscore.asking.protocol import Protocol, read_protocol
 
 
 class Profession(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from protoscore.judging.protocol import Protocol, read_protocol
+from protoscore.asking.protocol import Protocol, read_protocol
 
 
 class Fit(BaseModel):

@@ -13,18 +13,27 @@ from rich.table import Table
 from rich.text import Text
 
 import protoscore
+from protoscore.benchmarks.protobias.annotations import Human, Ties, annotations_of, read_human
+from protoscore.benchmarks.protobias.cells import CellRows
+from protoscore.benchmarks.protobias.leaderboard import leaderboard, write_leaderboard
+from protoscore.benchmarks.protobias.schema import Cell
+from protoscore.benchmarks.protobias.study import (
+    CELL_TITLES,
+    QUARTILES,
+    Normalisation,
+    Study,
+    make_study,
+    numbers,
+    read_seconds,
+)
+from protoscore.benchmarks.protobias.tables import CELLS, CellTable, read_scores
+from protoscore.benchmarks.protobias.wording import Reading, reading
 from protoscore.errors import DatasetError, ImageError
 from protoscore.folder import manifest_hash, read_manifest, write_text
-from protoscore.reporting.human import Human, Ties, annotations_of, read_human
-from protoscore.reporting.leaderboard import leaderboard, write_leaderboard
 from protoscore.reporting.pages import environment, number, thumbnail
-from protoscore.reporting.reading import Reading, reading
-from protoscore.reporting.study import CELL_TITLES, QUARTILES, Normalisation, Study, make_study, numbers, read_seconds
 from protoscore.reporting.summary import make_summary
-from protoscore.reporting.tables import CELLS, CellTable, is_own_images, read_scores
-from protoscore.schema import Cell
-from protoscore.scoring.cells import CellRows
-from protoscore.scoring.rows import Row
+from protoscore.reporting.tables import is_own_images
+from protoscore.sources.rows import Row
 
 WORST = 6  # pairs shown a scorer
 PAPER_PAIRS = 1_800  # text-image pairs of the paper's Table 10
@@ -63,7 +72,7 @@ def make_report(
 
     Args:
         dataset: the scored dataset, for the pictures of the worst pairs, and for its annotations if it has some.
-        human: people's choices on the pairs (see :mod:`protoscore.reporting.human`), for kappa as in the paper's Table 3.
+        human: people's choices on the pairs (see ``annotations``), for kappa as in the paper's Table 3.
         human_ties: whether a majority without a preference is left out of kappa, or counts as wrong.
         normalise: how scores of different scales are brought to one for the picture of their distributions.
 
@@ -90,7 +99,7 @@ def make_report(
 
 def _page(study: Study, readings: dict[str, Reading], manifest: dict[str, Any], pictures: dict, tables: list[CellTable]) -> str:
     domains = [name for name in next(iter(study.table3.values())) if name != "all"]
-    return environment().get_template("report.html.jinja").render(
+    return environment(Path(__file__).parent).get_template("report.html.jinja").render(
         study=study, readings=readings, manifest=manifest, pictures=pictures, quantities=QUANTITIES,
         version=protoscore.__version__,
         answer=answer(readings), states={t.scorer: t.states for t in tables}, order=by_understanding(study), domains=domains,

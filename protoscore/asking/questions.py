@@ -8,11 +8,11 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from protoscore.asking.protocol import Label, Protocol
 from protoscore.errors import ConfigError, UnknownName
-from protoscore.judges import Judge, Request
-from protoscore.judging.items import Item
-from protoscore.judging.protocol import Label, Protocol
 from protoscore.schema import derive_seed
+from protoscore.sources.items import Item
+from protoscore.vlms import VLM, Request
 
 
 class Robustness(NamedTuple):
@@ -58,7 +58,7 @@ def label_order(protocol: Protocol, seed: int | None) -> dict[str, tuple[Label, 
     return ordered
 
 
-def key_of(judge: Judge, ask: Ask, digests: tuple[str, ...]) -> str:
+def key_of(judge: VLM, ask: Ask, digests: tuple[str, ...]) -> str:
     """What a reply is kept under: who was asked, with what, and the content of all that was shown.
 
     The prompt holds the fields, the variant and the label order; so questions of equal content share one reply.
@@ -71,7 +71,7 @@ def digests_of(item: Item) -> tuple[str, ...]:
     return tuple(hashlib.sha256(data).hexdigest() for data in item.images)
 
 
-def check(protocol: Protocol, judge: Judge, how: Robustness) -> None:
+def check(protocol: Protocol, judge: VLM, how: Robustness) -> None:
     """Refuse what cannot mean anything.
 
     Raises:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from protoscore.errors import ConfigError
-from protoscore.judges import Reply, Request
+from protoscore.vlms import Reply, Request
 
 if TYPE_CHECKING:
-    from protoscore.judges._wire import Client
+    from protoscore.vlms._wire import Client
 
 
 LARGE = 512 * 512  # pixels
@@ -79,7 +79,7 @@ class Chat:
             self._client = None
 
     async def _one(self, request: Request) -> Reply:
-        from protoscore.judges._wire import failure_of, refuses_format
+        from protoscore.vlms._wire import failure_of, refuses_format
 
         start, structured = time.perf_counter(), self._structured
         try:
@@ -93,7 +93,7 @@ class Chat:
         return reply._replace(seconds=time.perf_counter() - start)
 
     async def _call(self, request: Request, structured: bool) -> Any:
-        from protoscore.judges._wire import Client, data_uri, json_format
+        from protoscore.vlms._wire import Client, data_uri, json_format
 
         if self._client is None:
             target = {"base_url": self._url} if self._url else {"model": self._model, "provider": self._provider}
@@ -116,7 +116,7 @@ class Chat:
 
     def _read(self, completion: Any) -> Reply:
         """A completed call as a reply. Without choices it is a reply all the same: it came whole and may be billed."""
-        from protoscore.judges._wire import scrub_key
+        from protoscore.vlms._wire import scrub_key
 
         error = getattr(completion, "error", None)
         if error:
@@ -138,7 +138,7 @@ class Chat:
 
 def _embedded(error: Any, key: str) -> Reply:
     """Some routers answer 200 with an error inside."""
-    from protoscore.judges._wire import scrubbed
+    from protoscore.vlms._wire import scrubbed
 
     code = error.get("code") if isinstance(error, dict) else None
     passing = code in (408, 429) or (isinstance(code, int) and code >= 500)
@@ -164,4 +164,4 @@ def create(source: str | None = None, **options: Any) -> Chat:
     try:
         return Chat(source, **options)
     except TypeError as error:
-        raise ConfigError(f"chat: {error}; its options are the parameters of protoscore.judges.chat.Chat") from error
+        raise ConfigError(f"chat: {error}; its options are the parameters of protoscore.vlms.chat.Chat") from error

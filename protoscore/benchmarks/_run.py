@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from protoscore.benchmarks.transfer import Benchmark
+from protoscore.benchmarks._transfer import Benchmark
 from protoscore.folder import write_text
 from protoscore.scorers import Scorer
 from protoscore.scoring.stage import score_rows

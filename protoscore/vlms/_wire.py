@@ -16,7 +16,7 @@ from huggingface_hub import AsyncInferenceClient
 from huggingface_hub.errors import HfHubHTTPError, InferenceTimeoutError
 from PIL import Image
 
-from protoscore.judges import Reply
+from protoscore.vlms import Reply
 
 LONGEST_BODY = 2_000_000  # bytes of a reply that are read
 SMALLEST_SIDE = 64  # px; a picture is not scaled below this to make it fit

@@ -22,8 +22,8 @@ from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel
 
+from protoscore.asking.labels import Spelling
 from protoscore.errors import ConfigError, UnknownName
-from protoscore.judging.labels import Spelling
 
 Label = str | int | bool
 WIDEST = 101  # a bounded integer with more values than this is no rubric

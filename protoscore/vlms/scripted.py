@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from protoscore.errors import ConfigError
-from protoscore.judges import Reply, Request
+from protoscore.vlms import Reply, Request
 
 Rule = Callable[[Request], "str | Reply"]
 

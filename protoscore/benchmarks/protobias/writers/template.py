@@ -6,9 +6,10 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from protoscore.benchmarks.protobias.schema import NUMBERS, Domain, Knob, Triplet
 from protoscore.benchmarks.protobias.taxonomy import Contrast, Taxonomy, extra_noun, with_article
 from protoscore.errors import ConfigError
-from protoscore.schema import NUMBERS, Domain, Knob, Triplet, content_id
+from protoscore.schema import content_id
 
 PATIENCE = 10_000  # draws in a row without a new triplet after which the taxonomy counts as exhausted
 TEST_SHARE = 4  # one key in four belongs to the test split

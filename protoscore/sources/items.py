@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from protoscore.benchmarks.protobias.cells import CellRows
 from protoscore.errors import DatasetError
 from protoscore.folder import parts, read_rows
-from protoscore.scoring.cells import CellRows
 
 PICTURES = {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp"}
 

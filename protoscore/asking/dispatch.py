@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
+from protoscore.asking.ledger import Ledger, Spent
+from protoscore.asking.reply import LONGEST, storable
 from protoscore.errors import ProtoscoreError
-from protoscore.judges import Judge, Reply, Request
-from protoscore.judging.ledger import Ledger, Spent
-from protoscore.judging.parser import LONGEST, storable
+from protoscore.vlms import VLM, Reply, Request
 
 Result = TypeVar("Result")
 
@@ -71,7 +71,7 @@ class Asking:
     """Asks one judge. ``failed`` holds why a question got no reply, ``stopped`` why the run ended early."""
 
     def __init__(
-        self, judge: Judge, ledger: Ledger, budget: Budget, patience: Patience, done: Callable[[int], None] = lambda n: None
+        self, judge: VLM, ledger: Ledger, budget: Budget, patience: Patience, done: Callable[[int], None] = lambda n: None
     ) -> None:
         self.judge, self.ledger, self.budget, self.patience, self._done = judge, ledger, budget, patience, done
         self.failed: dict[str, Reply] = {}

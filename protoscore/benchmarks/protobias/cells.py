@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.errors import DatasetError
 from protoscore.folder import MANIFEST, parts, read_manifest
-from protoscore.schema import Cell
-from protoscore.scoring.rows import Row, files_fingerprint
+from protoscore.sources.rows import Row, files_fingerprint
 
 
 class Layout(NamedTuple):
@@ -36,7 +36,7 @@ _DOMAINS = {"animal": "animals", "object": "objects"}  # as the authors' set spe
 
 
 class CellRows:
-    """Every cell of every row of a dataset, as :class:`protoscore.scoring.rows.Rows`.
+    """Every cell of every row of a dataset, as :class:`protoscore.sources.rows.Rows`.
 
     Args:
         source: a folder made by ``dataset_scripts/protobias/build.py``, or a Hub id.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from protoscore.errors import CheckpointError, ConfigError, MissingExtra
-from protoscore.judges import Reply, Request
+from protoscore.vlms import Reply, Request
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -228,4 +228,4 @@ def create(source: str | None = None, **options: Any) -> Local:
     except ImportError as error:
         raise MissingExtra(error.name or "torch", "models") from error
     except TypeError as error:
-        raise ConfigError(f"local: {error}; its options are the parameters of protoscore.judges.local.Local") from error
+        raise ConfigError(f"local: {error}; its options are the parameters of protoscore.vlms.local.Local") from error

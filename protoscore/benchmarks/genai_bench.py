@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from protoscore.benchmarks.transfer import Source
-from protoscore.benchmarks.transfer._rated import agreement
-from protoscore.benchmarks.transfer._tables import find, picture_bytes
-from protoscore.scoring.rows import Row
+from protoscore.benchmarks._rated import agreement
+from protoscore.benchmarks._transfer import Source
+from protoscore.sources.records import find, picture_bytes
+from protoscore.sources.rows import Row
 from protoscore.stats.resampling import Estimate
 
 SOURCE = Source(

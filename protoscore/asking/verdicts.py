@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from protoscore.judges import Reply
-from protoscore.judging.asks import Ask
-from protoscore.judging.parser import LONGEST, Parsed, storable
-from protoscore.judging.protocol import Protocol
+from protoscore.asking.protocol import Protocol
+from protoscore.asking.questions import Ask
+from protoscore.asking.reply import LONGEST, Parsed, storable
 from protoscore.schema import Status
+from protoscore.vlms import Reply
 
 _COLUMNS = [
     ("item", pa.string()),

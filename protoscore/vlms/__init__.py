@@ -37,7 +37,7 @@ class Reply(NamedTuple):
     probabilities: Mapping[str, Mapping[str, float]] | None = None  # field -> label -> probability, where the judge reads them
 
 
-class Judge(Protocol):
+class VLM(Protocol):
     """Answers requests in order. The stage runs ``concurrency`` calls at once, each of up to ``batch_size`` requests."""
 
     name: str

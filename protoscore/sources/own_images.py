@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from protoscore.errors import DatasetError
 from protoscore.schema import content_id
-from protoscore.scoring.rows import Row, files_fingerprint
+from protoscore.sources.rows import Row, files_fingerprint
 
 FILE = ("file", "file_name", "filename", "image", "image_path", "path")
 TEXT = ("prompt", "text", "caption")
@@ -99,7 +99,7 @@ def pair_up(images: Path, prompts: Path | None = None) -> Pairing:
 
 
 class OwnImages:
-    """The pairs of :func:`pair_up` as :class:`protoscore.scoring.rows.Rows`; a picture is read when its row is reached.
+    """The pairs of :func:`pair_up` as :class:`protoscore.sources.rows.Rows`; a picture is read when its row is reached.
 
     Args:
         limit: pairs to stop after.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from protoscore.scoring.rows import Rows
+from protoscore.sources.rows import Rows
 from protoscore.stats.resampling import Estimate
 
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from protoscore.benchmarks.transfer import Source
-from protoscore.benchmarks.transfer._tables import ListedRecords, Records, find, picture_bytes
+from protoscore.benchmarks._transfer import Source
 from protoscore.errors import DatasetError
-from protoscore.scoring.rows import Row
+from protoscore.sources.records import ListedRecords, Records, find, picture_bytes
+from protoscore.sources.rows import Row
 from protoscore.stats.resampling import Estimate
 from protoscore.stats.transfer import winoground_scores
 

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from protoscore.judges import Reply
 from protoscore.sqlite import connect, transaction
+from protoscore.vlms import Reply
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (

@@ -4,7 +4,7 @@ States: ``ok``; ``abstained`` (every closed field withholds its decision); ``ref
 the reply holds no object and says in its first words that the judge will not answer); ``invalid`` (anything else that is no
 answer). A rationale is kept and read by nobody here.
 
-On top of the repairs of :mod:`protoscore.judging.reading`:
+On top of the repairs of :mod:`protoscore.asking.lenient_json`:
 
 ====================== ==================================================================================
 key_case               a key differs from the field's name in case, spaces, underscores or hyphens
@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from protoscore.judging.labels import fold
-from protoscore.judging.protocol import Field, Protocol
-from protoscore.judging.reading import Malformed, read_object
+from protoscore.asking.labels import fold
+from protoscore.asking.lenient_json import Malformed, read_object
+from protoscore.asking.protocol import Field, Protocol
 from protoscore.schema import Status
 
 LONGEST = 100_000  # characters of a reply that are kept; a longer one is invalid

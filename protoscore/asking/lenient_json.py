@@ -25,7 +25,7 @@ import math
 import re
 from typing import Any
 
-from protoscore.judging.labels import INVISIBLE
+from protoscore.asking.labels import INVISIBLE
 
 DEEPEST = 16  # levels of nesting; answers are flat
 _THINKING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from protoscore.benchmarks.transfer import Source
+from protoscore.benchmarks._transfer import Source
 from protoscore.errors import DatasetError
-from protoscore.scoring.rows import files_fingerprint
+from protoscore.sources.rows import files_fingerprint
 
 
 class Records(Protocol):

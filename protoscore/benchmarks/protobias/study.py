@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from protoscore.benchmarks.protobias.annotations import Human, Ties
+from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS, Cell
+from protoscore.benchmarks.protobias.tables import CELLS, CellTable
 from protoscore.errors import DatasetError
-from protoscore.reporting.human import Human, Ties
-from protoscore.reporting.tables import CELLS, CellTable
-from protoscore.schema import DOMAINS, KNOBS, Cell
 from protoscore.stats.paired import holm, minmax, rank_normalise
 from protoscore.stats.pairwise import FiveQuantities
 from protoscore.stats.panel import Draws, Groups, Pairing, compare_choices, five_quantities_by_group

@@ -7,7 +7,7 @@ from types import TracebackType
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from protoscore.judging.ledger import Ledger
+from protoscore.asking.ledger import Ledger
 
 
 class Progress:

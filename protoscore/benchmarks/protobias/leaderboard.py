@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 import protoscore
+from protoscore.benchmarks.protobias.study import Study
+from protoscore.benchmarks.protobias.wording import reading
 from protoscore.folder import manifest_hash, write_table, write_text
-from protoscore.reporting.reading import reading
-from protoscore.reporting.study import Study
 
 TASK = "controls"  # the config that was scored; task id of the dataset's eval.yaml
 
