@@ -123,7 +123,7 @@ def test_the_wheel_alone_loads_modules_and_datasets(python, dataset, tmp_path):
     for folder in modules:
         shutil.copytree(folder, tmp_path / "evaluate_modules" / folder.name)
     if not modules:
-        from tests.round_trips import write_module
+        from tests.publishing.round_trips import write_module
 
         write_module(tmp_path / "evaluate_modules" / "share_above")
     kept = {"PATH", "HOME", "LANG", "HF_HUB_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "OMP_NUM_THREADS"}

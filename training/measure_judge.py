@@ -23,13 +23,13 @@ from protoscore.catalog import load
 from protoscore.folder import write_text
 from protoscore.judging.injection import CONTROL, Injected, injection_rates
 from protoscore.judging.stage import judge_items
-from protoscore.sources.items import Item
+from protoscore.sources.rows import Row
 
 INJECTED = "protobias/rubric"  # has a text and a picture, and its four grades make chance easy to see
-Row = dict[str, Any]  # of the decision table: answer_<field>, and the truth as true_<field>
+Answers = dict[str, Any]  # of the decision table: answer_<field>, and the truth as true_<field>
 
 
-def rate(rows: list[Row], good: Callable[[Row], bool]) -> dict[str, float | None]:
+def rate(rows: list[Answers], good: Callable[[Answers], bool]) -> dict[str, float | None]:
     """The share of ``rows`` that are ``good``, with n and its interval."""
     if not rows:
         return {"value": None, "low": None, "high": None, "n": 0}
@@ -38,11 +38,11 @@ def rate(rows: list[Row], good: Callable[[Row], bool]) -> dict[str, float | None
     return {"value": found.statistic, "low": low, "high": high, "n": len(rows)}
 
 
-def right(field: str) -> Callable[[Row], bool]:
+def right(field: str) -> Callable[[Answers], bool]:
     return lambda row: row[f"answer_{field}"] == row[f"true_{field}"]
 
 
-def measures(task: str, rows: list[Row]) -> dict[str, dict[str, float | None]]:
+def measures(task: str, rows: list[Answers]) -> dict[str, dict[str, float | None]]:
     """What is reported about a protocol."""
     found = {"valid JSON": rate(rows, lambda row: row["state"] in ("ok", "abstained"))}
     for field in load_protocol(task).decisions:
@@ -60,12 +60,12 @@ def measures(task: str, rows: list[Row]) -> dict[str, dict[str, float | None]]:
     return found
 
 
-def questions(task: str, count: int, seed: int) -> tuple[list[Item], dict[str, Row]]:
+def questions(task: str, count: int, seed: int) -> tuple[list[Row], dict[str, Answers]]:
     """Fresh items of the test side, and their right answers by item."""
     items, truth = [], {}
     for number in range(count):
         drawn = example(task, seed * 1_000_003 + number, "test")
-        items.append(Item(f"{number:05d}", tuple(map(_png, drawn.images)), drawn.fields))
+        items.append(Row(f"{number:05d}", tuple(map(_png, drawn.images)), drawn.fields))
         truth[f"{number:05d}"] = {f"true_{name}": value for name, value in drawn.answer.items()}
     return items, truth
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from protoscore.asking.protocol import Label, Protocol
 from protoscore.errors import ConfigError, UnknownName
 from protoscore.schema import derive_seed
-from protoscore.sources.items import Item
+from protoscore.sources.rows import Row
 from protoscore.vlms import VLM, Request
 
 
@@ -35,7 +35,7 @@ class Ask(NamedTuple):
     seed: int | None
 
 
-def asks(protocol: Protocol, item: Item, how: Robustness) -> Iterator[Ask]:
+def asks(protocol: Protocol, item: Row, how: Robustness) -> Iterator[Ask]:
     """The questions about ``item``, variants outermost."""
     for variant in how.variants:
         for sample in range(how.samples):
@@ -67,7 +67,7 @@ def key_of(judge: VLM, ask: Ask, digests: tuple[str, ...]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def digests_of(item: Item) -> tuple[str, ...]:
+def digests_of(item: Row) -> tuple[str, ...]:
     return tuple(hashlib.sha256(data).hexdigest() for data in item.images)
 
 

@@ -40,7 +40,8 @@ class GenAIBench:
         for record in self._records.read(number // len(MODELS), -(-stop // len(MODELS))):
             for model in MODELS:
                 if start <= number < stop:
-                    yield Row((str(record["Index"]), model), record["Prompt"], picture_bytes(record[model]))
+                    fields = {"prompt": str(record["Index"]), "model": model, "text": record["Prompt"]}
+                    yield Row(f"{record['Index']}-{model}", (picture_bytes(record[model]),), fields)
                 number += 1
 
     def fingerprint(self) -> str | None:

@@ -57,7 +57,8 @@ class Tifa160:
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         for record in self._records.read(start, len(self) if stop is None else stop):
-            yield Row((record["prompt"], record["model"]), record["text"], picture_bytes(record["image"]))
+            fields = {name: record[name] for name in ("prompt", "model", "text")}
+            yield Row(f"{record['prompt']}-{record['model']}", (picture_bytes(record["image"]),), fields)
 
     def fingerprint(self) -> str | None:
         return self._records.fingerprint()

@@ -31,7 +31,7 @@ PAIRS = [(caption, image) for caption in (0, 1) for image in (0, 1)]
 
 
 class Winoground:
-    columns: Sequence[str] = ("id", "caption", "image", "tag")
+    columns: Sequence[str] = ("item", "caption", "image", "tag")
     scenes: bool | None = False
     parent: Path | None = None
 
@@ -50,8 +50,10 @@ class Winoground:
         for record in self._records.read(number // len(PAIRS), -(-stop // len(PAIRS))):
             for caption, image in PAIRS:
                 if start <= number < stop:
-                    keys = (str(record["id"]), str(caption), str(image), str(record["collapsed_tag"]))
-                    yield Row(keys, record[f"caption_{caption}"], picture_bytes(record[f"image_{image}"]))
+                    item, tag = str(record["id"]), str(record["collapsed_tag"])
+                    fields = {"item": item, "caption": caption, "image": image, "tag": tag}
+                    text, picture = record[f"caption_{caption}"], picture_bytes(record[f"image_{image}"])
+                    yield Row(f"{item}-{caption}-{image}", (picture,), fields | {"text": text})
                 number += 1
 
     def fingerprint(self) -> str | None:
@@ -62,8 +64,8 @@ class Winoground:
         tags: dict[str, str] = {}
         for row in scores:
             place = 2 * int(row["caption"]) + int(row["image"])
-            items.setdefault(row["id"], [float("nan")] * 4)[place] = float("nan") if row["score"] is None else row["score"]
-            tags[row["id"]] = row["tag"]
+            items.setdefault(row["item"], [float("nan")] * 4)[place] = float("nan") if row["score"] is None else row["score"]
+            tags[row["item"]] = row["tag"]
         groups = {"all": list(items)} | {tag: [i for i in items if tags[i] == tag] for tag in sorted(set(tags.values()))}
         return {name: winoground_scores([items[i] for i in members], resamples)._asdict() for name, members in groups.items()}
 

@@ -16,14 +16,15 @@ import pyarrow as pa
 from protoscore.asking.dispatch import Budget, Patience
 from protoscore.asking.protocol import Protocol
 from protoscore.asking.questions import Robustness
+from protoscore.asking.stage import ONCE, PATIENT, UNLIMITED, AskingRun, by_item, opened, rehearse
 from protoscore.asking.verdicts import Verdict, with_item_fields
 from protoscore.errors import ConfigError, DatasetError, ImageError
 from protoscore.judging.decide import decide
-from protoscore.judging.stage import ONCE, PATIENT, UNLIMITED, Outcome, Run, by_item, finish, opened, parameters_of, rehearse
+from protoscore.judging.stage import Judged, finish, parameters_of
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
 from protoscore.sources.decoding import open_image
-from protoscore.sources.items import Item
+from protoscore.sources.rows import Row
 from protoscore.vlms import VLM
 
 
@@ -69,10 +70,10 @@ class Routed(NamedTuple):
 
 
 def cascade(
-    protocol: Protocol, items: Iterable[Item], scorer: Scorer, judge: VLM, out: Path, rule: Rule,
+    protocol: Protocol, items: Iterable[Row], scorer: Scorer, judge: VLM, out: Path, rule: Rule,
     second: VLM | None = None, how: Robustness = ONCE, budget: Budget = UNLIMITED, patience: Patience = PATIENT,
     ask_lost: bool = False,
-) -> Outcome:  # fmt: skip
+) -> Judged:  # fmt: skip
     """Screen every item and judge what the rule escalates. Writes ``verdicts.parquet`` (of the judges) and
     ``decisions.parquet`` (one row an item: route, decision, state, score of the cheap metric).
 
@@ -104,7 +105,7 @@ def cascade(
         return finish(run, verdicts, parameters, _table(run, routed, scores), screening)
 
 
-def _screen(items: Iterable[Item], scorer: Scorer) -> dict[str, float | None]:
+def _screen(items: Iterable[Row], scorer: Scorer) -> dict[str, float | None]:
     """The cheap metric's score of every item, higher is better; None where there is none."""
     scores: dict[str, float | None] = {}
     sign = 1.0 if scorer.facts.higher_is_better else -1.0
@@ -155,7 +156,7 @@ def _settle(
     return Routed(route, 2 * accepting > len(heard), Status.OK)
 
 
-def _table(run: Run, routed: dict[str, Routed], scores: dict[str, float | None]) -> pa.Table:
+def _table(run: AskingRun, routed: dict[str, Routed], scores: dict[str, float | None]) -> pa.Table:
     rows = [
         {"item": name, "route": r.route, "state": r.state.value, "score": scores[name],
          "decision": None if r.accept is None else ("accept" if r.accept else "reject")}

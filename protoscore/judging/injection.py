@@ -25,7 +25,7 @@ from protoscore.errors import ConfigError, DatasetError
 from protoscore.judging.audit import read_verdicts
 from protoscore.schema import Status, derive_seed
 from protoscore.sources.decoding import open_image
-from protoscore.sources.items import Item
+from protoscore.sources.rows import Row
 from protoscore.stats.resampling import Estimate, cluster_bootstrap, exact_bound, interval
 
 CONTROL, CLEAN = "control", "none"
@@ -44,7 +44,7 @@ class Injected:
     seed) and ``base`` (the item's own id).
     """
 
-    def __init__(self, protocol: Protocol, items: Iterable[Item], where: str, seed: int = 0):
+    def __init__(self, protocol: Protocol, items: Iterable[Row], where: str, seed: int = 0):
         if where not in ("text", "picture"):
             raise ConfigError(f"an injection goes into 'text' or 'picture', not {where!r}")
         self._protocol, self._items, self._where, self._seed = protocol, items, where, seed
@@ -53,7 +53,7 @@ class Injected:
     def parameters(self) -> dict[str, Any]:
         return {**getattr(self._items, "parameters", {}), "inject": self._where, "inject_seed": self._seed}
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[Row]:
         for item in self._items:
             target = json.dumps(self._target(item))
             facts = {"base": item.id, "target": target}
@@ -63,13 +63,13 @@ class Injected:
                 changed = item._replace(id=f"{item.id}+{name}", fields=fields)
                 yield self._inject(changed, text.replace("{target}", target))
 
-    def _target(self, item: Item) -> dict[str, Any]:
+    def _target(self, item: Row) -> dict[str, Any]:
         """One label of each closed field, drawn for the item."""
         draw = random.Random(derive_seed(self._seed, item.id))
         closed = {name: self._protocol.fields[name] for name in self._protocol.decisions}
         return {name: [draw.choice(f.labels)] if f.kind == "labels" else draw.choice(f.labels) for name, f in closed.items()}
 
-    def _inject(self, item: Item, text: str) -> Item:
+    def _inject(self, item: Row, text: str) -> Row:
         if self._where == "picture":
             return item._replace(images=(_drawn(item.images[0], text), *item.images[1:]))
         if "text" not in item.fields:

@@ -83,9 +83,9 @@ def _pictures(rows: Rows, blocks: Iterable[Block], apart: bool) -> Iterator[tupl
         distinct = dict(zip(block.images, block.rows, strict=True))
         if apart:
             for name, row in distinct.items():
-                yield block, name, reader.read(row).image
+                yield block, name, reader.read(row).images[0]
         else:
-            data = {name: reader.read(row).image for name, row in distinct.items()}
+            data = {name: reader.read(row).images[0] for name, row in distinct.items()}
             for pair in _by_length(block.texts):
                 yield block, block.images[pair], data[block.images[pair]]
 

@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from protoscore.errors import DatasetError
 from protoscore.folder import whole_file
-from protoscore.sources.rows import Rows
+from protoscore.sources.rows import TEXT, Row, Rows
 
 NAME = "rows.parquet"
 _TEXT, _IMAGE = "__text", "__sha256"  # beside the key columns, whose names the source chooses
@@ -121,17 +122,33 @@ def _fingerprint(path: Path) -> str | None:
 
 
 def _write(rows: Rows, path: Path, fingerprint: str | None) -> None:
-    names = [*rows.columns, _TEXT, _IMAGE]
+    names = ["id", *rows.columns, _TEXT, _IMAGE]
     schema = pa.schema([(name, pa.string()) for name in names], metadata={"fingerprint": fingerprint or ""})
     with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
         lines: list[tuple[str, ...]] = []
         for row in rows.rows():
-            lines.append((*row.keys, row.text, hashlib.sha256(row.image).hexdigest()))
+            text, image = pair_of(row, rows.source)
+            keys = (row.id, *(str(row.fields[name]) for name in rows.columns))
+            lines.append((*keys, text, hashlib.sha256(image).hexdigest()))
             if len(lines) == _BATCH:
                 writer.write_batch(_record(lines, schema))
                 lines = []
         if lines:
             writer.write_batch(_record(lines, schema))
+
+
+def pair_of(row: Row, source: str) -> tuple[str, bytes]:
+    """The text and the picture of a row that is to be scored.
+
+    Raises:
+        DatasetError: it has no text, or another number of pictures than one.
+    """
+    text = row.fields.get(TEXT)
+    if not isinstance(text, str) or not text.strip():
+        raise DatasetError(f"{source}: row {row.id!r} has no text to score its picture under; name it with --field text=COLUMN")
+    if len(row.images) != 1:
+        raise DatasetError(f"{source}: row {row.id!r} has {len(row.images)} pictures, not one; see --image COLUMN")
+    return text, row.images[0]
 
 
 def _record(lines: list[tuple[str, ...]], schema: pa.Schema) -> pa.RecordBatch:

@@ -7,21 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from protoscore.benchmarks.protobias.cells import CellRows
 from protoscore.errors import DatasetError
 from protoscore.folder import parts, read_rows
+from protoscore.sources.rows import Row
 
 PICTURES = {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp"}
-
-
-class Item(NamedTuple):
-    """One thing to judge."""
-
-    id: str
-    images: tuple[bytes, ...]
-    fields: Mapping[str, Any]  # what prompts may use, and what statistics group by
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,7 @@ class Items:
         source = {"items": Path(self.source).name} if Path(self.source).exists() else {"items": self.source}
         return source | {name: value for name, value in vars(self).items() if name != "source" and value}
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[Row]:
         """Every item.
 
         Raises:
@@ -63,13 +56,12 @@ class Items:
             return self._cells()
         return islice(self._rows(folder), self.limit)
 
-    def _cells(self) -> Iterator[Item]:
+    def _cells(self) -> Iterator[Row]:
         source = CellRows(self.source, self.split, self.limit)
         for row in source.rows():
-            facts = dict(zip(source.columns, row.keys, strict=True)) | {"text": row.text}
-            yield Item(f"{facts.pop('id')}-{facts['cell']}", (row.image,), self._mapped(facts))
+            yield row._replace(fields=self._mapped(dict(row.fields)))
 
-    def _rows(self, folder: Path) -> Iterator[Item]:
+    def _rows(self, folder: Path) -> Iterator[Row]:
         for number, row in enumerate(self._source_rows(folder)):
             columns = self.images or tuple(name for name, value in row.items() if _is_picture(value))
             missing = [name for name in (*columns, *([self.id_column] if self.id_column else [])) if name not in row]
@@ -81,7 +73,7 @@ class Items:
                 )  # fmt: skip
             facts = {name: value for name, value in row.items() if name not in columns and not _is_picture(value)}
             name = str(row[self.id_column]) if self.id_column else str(row.get("id") or f"{number:06d}")
-            yield Item(name, tuple(_bytes(row[column], self.source) for column in columns), self._mapped(facts))
+            yield Row(name, tuple(_bytes(row[column], self.source) for column in columns), self._mapped(facts))
 
     def _mapped(self, facts: dict[str, Any]) -> dict[str, Any]:
         for name, column in self.fields.items():

@@ -108,7 +108,7 @@ class OwnImages:
         DatasetError: as :func:`pair_up`.
     """
 
-    columns: Sequence[str] = ("id", "prompt", "image")
+    columns: Sequence[str] = ("prompt_id", "prompt", "image")
     scenes: bool | None = None
     parent: Path | None = None
 
@@ -129,7 +129,8 @@ class OwnImages:
                 data = pair.path.read_bytes()
             except OSError:  # gone or forbidden since it was listed: the row ends in a state, as without a picture
                 data = b""
-            yield Row((pair.id, pair.prompt, pair.image), pair.prompt, data)
+            fields = {"prompt_id": pair.id, "prompt": pair.prompt, "image": pair.image, "text": pair.prompt}
+            yield Row(content_id(pair.id, pair.prompt, pair.image), (data,), fields)
 
     def fingerprint(self) -> str | None:
         try:

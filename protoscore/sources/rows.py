@@ -1,20 +1,22 @@
-"""What the scoring stage reads: rows of (keys, text, picture), from wherever they come."""
+"""What stages read: rows of an id, any number of pictures and named fields, from wherever they come."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+TEXT = "text"  # the field that a picture is scored under
+
 
 class Row(NamedTuple):
-    """One picture, the text that it is scored under, and the strings that say which row of the table it is."""
+    """One thing to score, to ask about or to embed."""
 
-    keys: tuple[str, ...]  # values of ``Rows.columns``, in their order
-    text: str
-    image: bytes  # as stored, undecoded; empty when there is no such file, and the row ends as ``invalid``
+    id: str  # no other row of the source has it
+    images: tuple[bytes, ...]  # as stored, undecoded; none for a text alone. Empty bytes: there is no such file
+    fields: Mapping[str, Any]  # what prompts use, what statistics group by, and under TEXT what a picture is scored under
 
 
 class Rows(Protocol):
@@ -22,9 +24,9 @@ class Rows(Protocol):
     twice, and perhaps by several processes at once; nobody holds all of it.
     """
 
-    columns: Sequence[str]  # key columns of the table, e.g. ("id", "triplet", "cell", "domain", "knob")
+    columns: Sequence[str]  # fields that a table of results keeps beside the id, e.g. ("triplet", "cell", "domain", "knob")
     source: str  # what the user named: a folder, a file, a Hub id
-    parameters: dict[str, Any]  # what else chose the rows (split, limit ...); goes into the manifest, so no absolute path
+    parameters: dict[str, Any]  # what else chose the rows (benchmark, split, limit ...); for the manifest, so no absolute path
     parent: Path | None  # the folder of ours that it was read from, for the chain of manifests
     scenes: bool | None  # drawn scenes, not photographs; None: the source does not say
 

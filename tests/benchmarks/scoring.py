@@ -71,7 +71,7 @@ def picture(*seed: int, size: int = 256) -> bytes:
 class Made:
     """Rows made on the fly: (text, picture) by number."""
 
-    columns, source, parent, scenes = ("id",), "made", None, False
+    columns, source, parent, scenes = (), "made", None, False
 
     def __init__(self, count: int, row: Callable[[int], tuple[str, bytes]], stamp: str | None = None):
         self._count, self._row, self._stamp = count, row, stamp
@@ -82,7 +82,8 @@ class Made:
 
     def rows(self, start: int = 0, stop: int | None = None):
         for number in range(start, self._count if stop is None else min(stop, self._count)):
-            yield Row((str(number),), *self._row(number))
+            text, data = self._row(number)
+            yield Row(str(number), (data,), {"text": text})
 
     def fingerprint(self) -> str | None:
         return self._stamp

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from protoscore.sources.items import Item
+from protoscore.sources.rows import Row
 
 TEXTS = ["A bird in a green meadow with exactly two stones nearby.", "A vehicle.", "A cat beside a red chair.", "A person."]
 
@@ -23,9 +23,9 @@ def png(seed: int, side: int = 48) -> bytes:
     return buffer.getvalue()
 
 
-def some_items(count: int, side: int = 48) -> list[Item]:
+def some_items(count: int, side: int = 48) -> list[Row]:
     return [
-        Item(f"{n:05d}", (png(n % 7, side),), {"text": f"{TEXTS[n % 4]} No. {n}", "group": f"g{n % 3}"}) for n in range(count)
+        Row(f"{n:05d}", (png(n % 7, side),), {"text": f"{TEXTS[n % 4]} No. {n}", "group": f"g{n % 3}"}) for n in range(count)
     ]
 
 

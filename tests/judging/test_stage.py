@@ -22,11 +22,12 @@ from protoscore.judging.savings import compare
 from protoscore.judging.stage import judge_items
 from protoscore.schema import Status
 from protoscore.scorers import Facts, Score
-from protoscore.sources.items import Item, Items
+from protoscore.sources.items import Items
+from protoscore.sources.rows import Row
 from protoscore.vlms import Reply
+from tests.asking.test_parser import P
 from tests.conftest import cli
 from tests.judging.support import TEXTS, png, some_items
-from tests.judging.test_parser import P
 
 ALIGNMENT = load_protocol("fairjudge/alignment")
 
@@ -42,7 +43,7 @@ def decisions(out: Path) -> dict[str, dict]:
 
 
 def test_every_item_has_a_verdict_and_a_second_run_asks_nothing(tmp_path):
-    items = [*some_items(6), Item("broken", (b"no picture",), {"text": "A bird.", "group": "g0"})]
+    items = [*some_items(6), Row("broken", (b"no picture",), {"text": "A bird.", "group": "g0"})]
     rule = judge(tmp_path, """return json.dumps({"score": int(re.search(r"No. (\\d)", request.prompt)[1])})""")
     first = judge_items(ALIGNMENT, items, rule, tmp_path / "run")
     again = judge_items(ALIGNMENT, items, rule, tmp_path / "run")
@@ -279,7 +280,7 @@ def test_a_listing_cannot_lead_out_of_its_folder(tmp_path, name):
 def test_a_four_cell_dataset_is_a_source_of_items(dataset):
     items = list(Items(str(dataset), limit=3))
     assert len(items) == 12 and len({item.id for item in items}) == 12
-    assert set(items[0].fields) == {"triplet", "cell", "domain", "knob", "text"}
+    assert set(items[0].fields) == {"pair", "triplet", "cell", "domain", "knob", "text"}
 
 
 def test_the_audit_counts_and_shows_nothing_that_a_terminal_would_obey(tmp_path):

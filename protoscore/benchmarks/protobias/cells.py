@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.errors import DatasetError
 from protoscore.folder import MANIFEST, parts, read_manifest
+from protoscore.sources.records import picture_bytes
 from protoscore.sources.rows import Row, files_fingerprint
 
 
@@ -46,11 +47,11 @@ class CellRows:
         DatasetError: the source is no such dataset.
     """
 
-    columns: Sequence[str] = ("id", "triplet", "cell", "domain", "knob")
+    columns: Sequence[str] = ("pair", "triplet", "cell", "domain", "knob")
 
     def __init__(self, source: str, split: str = "test", limit: int | None = None):
         self.source, self._limit = source, limit
-        self.parameters: dict[str, Any] = {"split": split, "limit": limit}
+        self.parameters: dict[str, Any] = {"benchmark": "protobias", "split": split, "limit": limit}
         folder = Path(source)
         self._table: _Files | _HubTable = _Files(source, split) if folder.exists() else _HubTable(source, split)
         self.parent = folder if (folder / MANIFEST).is_file() else None
@@ -72,8 +73,9 @@ class CellRows:
             domain = _DOMAINS.get(row["domain"], row["domain"])
             for cell, column in self._pictures.items():
                 if start <= number < stop:
-                    keys = (f"{triplet}-{row.get('rendition', 0)}", triplet, cell.value, domain, row["knob"])
-                    yield Row(keys, row["text"], (row[column] or {}).get("bytes") or b"")
+                    pair = f"{triplet}-{row.get('rendition', 0)}"
+                    fields = {"pair": pair, "triplet": triplet, "cell": cell.value, "domain": domain, "knob": row["knob"]}
+                    yield Row(f"{pair}-{cell}", (picture_bytes(row[column]),), fields | {"text": row["text"]})
                 number += 1
 
     def fingerprint(self) -> str | None:

@@ -208,8 +208,8 @@ def _pictures(dataset: str, manifest: dict[str, Any], tables: list[CellTable]) -
     wanted = {m.id for found in worst.values() for m in found}
     found: dict[str, dict[str, Row]] = {}
     for row in CellRows(dataset, manifest["parameters"]["split"]).rows() if wanted else ():
-        if row.keys[0] in wanted:
-            found.setdefault(row.keys[0], {})[row.keys[2]] = row
+        if (pair := row.fields["pair"]) in wanted:
+            found.setdefault(pair, {})[row.fields["cell"]] = row
         elif len(found) == len(wanted):
             break
     if wanted - found.keys():
@@ -219,9 +219,9 @@ def _pictures(dataset: str, manifest: dict[str, Any], tables: list[CellTable]) -
 
 def _shown(mistake: Mistake, cells: dict[str, Row]) -> dict[str, Any]:
     shown = {side: cells[cell.value] for side, cell in (("right", mistake.right), ("wrong", mistake.wrong))}
-    pictures = {side: _thumbnail(row.image) for side, row in shown.items()}
-    *_, knob = shown["right"].keys
-    return {"text": shown["right"].text, "kind": mistake.kind, "margin": -mistake.margin, "knob": knob, **pictures}
+    pictures = {side: _thumbnail(row.images[0]) for side, row in shown.items()}
+    about = shown["right"].fields
+    return {"text": about["text"], "kind": mistake.kind, "margin": -mistake.margin, "knob": about["knob"], **pictures}
 
 
 def _thumbnail(image: bytes) -> str:

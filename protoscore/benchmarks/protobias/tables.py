@@ -50,7 +50,7 @@ def read_scores(run: Path) -> list[CellTable]:
 
 def _pivot(name: str, table: pa.Table) -> CellTable:
     scores = numbers_of(table)
-    ids, first, index = np.unique(np.array(table["id"].to_pylist(), dtype=str), return_index=True, return_inverse=True)
+    ids, first, index = np.unique(np.array(table["pair"].to_pylist(), dtype=str), return_index=True, return_inverse=True)
     cells = table["cell"].to_numpy(zero_copy_only=False)
     wide = np.full((len(ids), len(CELLS)), np.nan)
     for position, cell in enumerate(CELLS):

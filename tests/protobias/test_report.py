@@ -87,9 +87,9 @@ def test_json_agrees_with_a_plain_count(run_folder):
     """Recount one quantity by hand from the table of scores."""
     numbers = json.loads((run_folder / "report.json").read_text())["scorers"]["random"]
     rows = [r for r in pq.read_table(run_folder / "scores.parquet").to_pylist() if r["scorer"] == "random"]
-    scores = {(r["id"], r["cell"]): r["score"] for r in rows}
+    scores = {(r["pair"], r["cell"]): r["score"] for r in rows}
     for domain in {r["domain"] for r in rows}:
-        ids = {r["id"] for r in rows if r["domain"] == domain}
+        ids = {r["pair"] for r in rows if r["domain"] == domain}
         wins = sum(scores[i, "proto_correct"] > scores[i, "non_violated"] for i in ids)
         assert numbers[domain]["congruent"]["value"] == pytest.approx(wins / len(ids))
         assert numbers[domain]["congruent"]["n"] == len(ids)

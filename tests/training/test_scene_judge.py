@@ -14,7 +14,7 @@ import pytest
 
 from protoscore.asking.protocol import load_protocol
 from protoscore.judging.stage import judge_items
-from protoscore.sources.items import Item
+from protoscore.sources.rows import Row
 from protoscore.vlms.chat import create as create_chat
 from protoscore.vlms.local import TINY
 from protoscore.vlms.local import create as create_local
@@ -30,7 +30,7 @@ LEAST = {
 }  # fmt: skip
 
 
-def questions(task: str, count: int) -> tuple[list[Item], list[dict]]:
+def questions(task: str, count: int) -> tuple[list[Row], list[dict]]:
     """Fresh questions, with a seed of this test's own, and their right answers."""
     items, truth = [], []
     for number in range(count):
@@ -40,7 +40,7 @@ def questions(task: str, count: int) -> tuple[list[Item], list[dict]]:
             data = io.BytesIO()
             image.save(data, "PNG")
             pictures.append(data.getvalue())
-        items.append(Item(f"{number:04}", tuple(pictures), drawn.fields))
+        items.append(Row(f"{number:04}", tuple(pictures), drawn.fields))
         truth.append(drawn.answer)
     return items, truth
 

@@ -18,7 +18,7 @@ import yaml
 from datasets import Features, Value
 
 from tests.conftest import ROOT
-from tests.hub_server import WRITE
+from tests.publishing.hub_server import WRITE
 
 COLUMNS = Features({"id": Value("string"), "score": Value("int32")})
 LOOP = """

@@ -33,7 +33,7 @@ from tests.controls import Apart, Drifting, Picky, Probe, brightness, digest, pn
 class Listed:
     """Rows from a list of (text, bytes), as any caller may make them."""
 
-    columns, source, parent, scenes = ("id",), "a list", None, False
+    columns, source, parent, scenes = (), "a list", None, False
 
     def __init__(self, pairs):
         self.pairs, self.parameters, self.reads = pairs, {}, 0
@@ -44,7 +44,7 @@ class Listed:
     def rows(self, start=0, stop=None):
         for number, (text, data) in list(enumerate(self.pairs))[start:stop]:
             self.reads += 1
-            yield Row((str(number),), text, data)
+            yield Row(str(number), (data,), {"text": text})
 
     def fingerprint(self):
         return None
@@ -276,13 +276,7 @@ def test_a_stretch_of_cells_is_the_same_as_a_slice_of_all(small_cells, start, st
 def small_cells(tmp_path_factory):
     rows = CellRows(str(write_controls(tmp_path_factory.mktemp("cells") / "data", 7, group=2)), limit=6)
     everything = list(rows.rows())
-    assert len(everything) == len(rows) == 24 and everything[5].keys == (
-        "t1-0",
-        "t1",
-        Cell.PROTO_VIOLATED.value,
-        "animals",
-        "count",
-    )
+    assert len(everything) == len(rows) == 24 and everything[5].id == f"t1-0-{Cell.PROTO_VIOLATED}"
     return rows, everything
 
 

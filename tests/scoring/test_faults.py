@@ -213,7 +213,7 @@ def score_slowly(data: str, metric: str, out: str, sleep: float) -> None:
 def processes():
     """Starts processes that have everything imported already, so that a kill hits the work and not the imports."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.test_faults", "pyarrow.parquet"])
+    context.set_forkserver_preload(["tests.scoring.test_faults", "pyarrow.parquet"])
     return lambda *arguments: context.Process(target=score_slowly, args=arguments)
 
 

@@ -1,6 +1,6 @@
 """Publish everything that exists and load it by its id, with the libraries that users have. Run by ``test_publish``.
 
-``python -m tests.round_trips DATASET SCRATCH`` with the contract server as ``HF_ENDPOINT``; prints what held.
+``python -m tests.publishing.round_trips DATASET SCRATCH`` with the contract server as ``HF_ENDPOINT``; prints what held.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from protoscore.publishing.files import File
 from protoscore.publishing.hub import Remote, difference
 from protoscore.publishing.stage import Options, pack
 from tests.conftest import ROOT
-from tests.hub_client import small_dataset
-from tests.hub_server import Blob, git_oid
-from tests.round_trips import write_module
+from tests.publishing.hub_client import small_dataset
+from tests.publishing.hub_server import Blob, git_oid
+from tests.publishing.round_trips import write_module
 
 TINY = ROOT / "protoscore" / "assets" / "protoscore-tiny"
 TOKEN = "my-own-token-of-no-known-form"

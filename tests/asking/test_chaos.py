@@ -20,8 +20,8 @@ from protoscore.asking.protocol import load_protocol
 from protoscore.errors import DatasetError, ProtoscoreError
 from protoscore.judging.stage import judge_items
 from protoscore.vlms.chat import create
+from tests.asking.chaos_server import ANSWERED, plan
 from tests.conftest import ROOT
-from tests.judging.chaos_server import ANSWERED, plan
 from tests.judging.support import some_items
 
 CONCURRENCY, ITEMS, KEY = 12, 5000, "sk-secret-of-the-test-42"
@@ -32,9 +32,7 @@ QUICK = Patience(tries=4, first_wait=0.01, longest_wait=1.0)
 def server(monkeypatch):
     """The address of a fresh chaos server."""
     monkeypatch.setenv("PROTOSCORE_API_KEY", KEY)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.judging.chaos_server"], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-m", "tests.asking.chaos_server"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
     finally:
@@ -63,7 +61,7 @@ def rows_of(out: Path) -> dict[int, dict]:
 def test_five_thousand_items_a_kill_and_a_resume(server, tmp_path):
     """Every item ends in a state, none is billed twice, the bound on calls holds, and no key is to be found anywhere."""
     out = tmp_path / "run"
-    code = f"from pathlib import Path; from tests.judging.test_chaos import ask; ask({server!r}, Path({str(out)!r}), {ITEMS})"
+    code = f"from pathlib import Path; from tests.asking.test_chaos import ask; ask({server!r}, Path({str(out)!r}), {ITEMS})"
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     while sum(counts(server)["billed"].values()) < ITEMS // 3:
         assert process.poll() is None, process.stderr.read().decode()
@@ -147,7 +145,7 @@ def test_a_server_that_is_gone_ends_the_run_and_is_not_asked_everything(tmp_path
 
 
 def test_ctrl_c_waits_for_the_calls_in_flight(server, tmp_path):
-    code = f"from pathlib import Path; from tests.judging.test_chaos import ask; ask({server!r}, Path({str(tmp_path)!r}), 2000)"
+    code = f"from pathlib import Path; from tests.asking.test_chaos import ask; ask({server!r}, Path({str(tmp_path)!r}), 2000)"
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + code
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     while sum(counts(server)["billed"].values()) < 50:

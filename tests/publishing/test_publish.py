@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT, cli, run
-from tests.hub_client import Answer, WarmCli, environment, small_dataset
-from tests.hub_server import FOREIGN, READ, WRITE, Blob, Fault, Hub
+from tests.publishing.hub_client import Answer, WarmCli, environment, small_dataset
+from tests.publishing.hub_server import FOREIGN, READ, WRITE, Blob, Fault, Hub
 
 TINY = ROOT / "protoscore" / "assets" / "protoscore-tiny"
 RESULTS = ROOT / "model_cards" / "protoscore-tiny.results.json"
@@ -71,7 +71,9 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def test_what_was_published_loads_by_its_id(dataset, tmp_path_factory):
     with Hub() as server:
         scratch = tmp_path_factory.mktemp("trips")
-        result = run("-m", "tests.round_trips", str(dataset), str(scratch), env=environment(server.url, scratch / "home"))
+        result = run(
+            "-m", "tests.publishing.round_trips", str(dataset), str(scratch), env=environment(server.url, scratch / "home")
+        )
         assert result.returncode == 0, result.stderr[-3000:]
         seen = json.loads(result.stdout.splitlines()[-1])
         assert seen == dict.fromkeys(seen, True) and len(seen) >= 12, seen

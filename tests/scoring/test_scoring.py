@@ -228,7 +228,7 @@ def test_a_dataset_of_two_pictures_gives_the_papers_accuracy_and_nothing_more(tm
     score_rows(source, [load("scorers", "random")], tmp_path / "run")
     scored = table(tmp_path / "run")
     assert [(r["id"], r["cell"], r["domain"]) for r in scored[:2]] == [
-        ("ani00000-0", "non_correct", "animals"), ("ani00000-0", "proto_violated", "animals"),
+        ("ani00000-0-non_correct", "non_correct", "animals"), ("ani00000-0-proto_violated", "proto_violated", "animals"),
     ]  # fmt: skip
     won = np.mean([right["score"] > wrong["score"] for right, wrong in zip(scored[::2], scored[1::2], strict=True)])
     make_report(tmp_path / "run", None, None, 200)
