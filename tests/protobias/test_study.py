@@ -43,7 +43,7 @@ def run(tmp_path_factory):
         scores = np.full_like(scores, 0.5) if name == "constant" else scores
         status = np.where((rng.random((ROWS, 4)) < 0.05) & (name == "half"), "invalid", "ok")
         columns = {
-            "id": np.repeat([f"{t}-{i % 3}" for i, t in enumerate(triplets)], 4), "triplet": np.repeat(triplets, 4),
+            "pair": np.repeat([f"{t}-{i % 3}" for i, t in enumerate(triplets)], 4), "triplet": np.repeat(triplets, 4),
             "cell": CELLS * ROWS, "domain": np.repeat([DOMAINS[i // 3 % 3] for i in range(ROWS)], 4),
             "knob": np.repeat([["count", "spatial"][i // 9 % 2] for i in range(ROWS)], 4), "scorer": [name] * 4 * ROWS,
             "status": status.ravel(), "reason": [""] * 4 * ROWS,

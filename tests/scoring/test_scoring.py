@@ -38,7 +38,7 @@ def test_every_cell_is_scored_once_and_rightly(dataset, tmp_path):
     counts = score_dataset(str(dataset), [probe], tmp_path)
     source = pq.read_table(dataset / "controls" / "test-00000.parquet").to_pylist()
     assert counts.rows == counts.scored_now == probe.calls == 4 * len(source)
-    scores = {(row["id"], row["cell"]): row["score"] for row in table(tmp_path)}
+    scores = {(row["pair"], row["cell"]): row["score"] for row in table(tmp_path)}
     for row in source:
         for cell in Cell:
             image = Image.open(io.BytesIO(row[f"{cell.value}_image"]["bytes"])).convert("RGB")
