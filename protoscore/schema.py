@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Status(StrEnum):
@@ -14,6 +15,15 @@ class Status(StrEnum):
     INVALID = "invalid"
     REFUSED = "refused"
     ERROR = "error"
+
+
+class Score(NamedTuple):
+    """One outcome: a finite number with status ``ok``, or a state without a number and the reason."""
+
+    value: float | None
+    status: Status = Status.OK
+    reason: str = ""
+    truncated: bool = False
 
 
 def content_id(*parts: object, length: int = 12) -> str:

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.stats import kendalltau
 
-from protoscore.benchmarks._run import run
+from protoscore.benchmarks import report
 from protoscore.catalog import load
 from protoscore.errors import DatasetError, UnknownName
 from protoscore.schema import Status
 from protoscore.scorers import Facts, Score
+from protoscore.scoring.stage import score_rows
 from protoscore.stats.transfer import tie_calibrated_over_all, winoground_scores
 from tests.conftest import cli
 
@@ -38,6 +39,13 @@ class Redness:
             Score(None, Status.REFUSED, "told to") if "refuse" in text else Score(float(red * int(text.split()[0])))
             for red, text in zip(reds, texts, strict=True)
         ]
+
+
+def estimates(benchmark, out: Path) -> dict:
+    """What a run of the scorer above comes to, as its results file has it."""
+    score_rows(benchmark.items(), [Redness()], out)
+    report(out, benchmark)
+    return json.loads((out / "results.json").read_text())
 
 
 def png(red: int) -> bytes:
@@ -86,17 +94,17 @@ def test_winoground_from_parquet_and_from_the_original_download(tmp_path):
     listing.write_text("\n".join(lines))
     reports = []
     for layout in ("parquet", "original"):
-        benchmark = load("benchmarks", f"winoground:{tmp_path / layout}")
+        benchmark = load("benchmarks", f"winoground:{tmp_path / layout}", resamples=200)
         assert len(benchmark) == 12
         whole = list(benchmark.rows())
         assert list(benchmark.rows(3, 10)) == whole[3:10]
-        reports.append(run(benchmark, [Redness()], tmp_path / f"out-{layout}", resamples=200)["scorers"]["redness"])
+        reports.append(estimates(benchmark, tmp_path / f"out-{layout}")["estimates"]["redness"])
     assert reports[0] == reports[1]
-    everything = reports[0]["groups"]["all"]
+    everything = reports[0]["all"]
     assert {name: (e["value"] * 3, e["n"], e["ties"]) for name, e in everything.items()} == {
         "text": (0, 3, 1), "image": (1, 3, 1), "group": (0, 3, 1),
     }  # fmt: skip
-    assert reports[0]["groups"]["Both"]["image"]["value"] == 1 and reports[0]["groups"]["Object"]["image"]["n"] == 2
+    assert reports[0]["Both"]["image"]["value"] == 1 and reports[0]["Object"]["image"]["n"] == 2
 
 
 def test_winoground_counts_by_hand_and_leaves_failures_out():
@@ -197,8 +205,8 @@ def genai_file(folder: Path) -> Path:
 
 
 def test_tifa160_agrees_with_independent_numbers(tmp_path):
-    report = run(load("benchmarks", f"tifa160:{tifa_folder(tmp_path / 'tifa')}"), [Redness()], tmp_path / "out", 200)
-    found = report["scorers"]["redness"]["groups"]["all"]
+    benchmark = load("benchmarks", f"tifa160:{tifa_folder(tmp_path / 'tifa')}", resamples=200)
+    found = estimates(benchmark, tmp_path / "out")["estimates"]["redness"]["all"]
     metric = [float(red) for reds in REDS.values() for red in reds]
     human = [float(mean) for means in RATED.values() for mean in means]
     assert found["pairwise_accuracy"]["value"] == pytest.approx(brute(metric, human)[0])
@@ -214,41 +222,44 @@ def test_tifa160_agrees_with_independent_numbers(tmp_path):
 
 def test_genai_bench_and_a_picture_that_is_missing(tmp_path):
     folder = genai_file(tmp_path / "genai")
-    benchmark = load("benchmarks", f"genai_bench:{folder}")
+    benchmark = load("benchmarks", f"genai_bench:{folder}", resamples=200)
     assert len(benchmark) == 24 and list(benchmark.rows(5, 20)) == list(benchmark.rows())[5:20]
-    report = run(benchmark, [Redness()], tmp_path / "out", 200)["scorers"]["redness"]
-    assert report["groups"]["all"]["pairwise_accuracy_by_prompt"]["n"] == 4 * 15 and report["not_ok"] == 0
+    results = estimates(benchmark, tmp_path / "out")
+    assert results["estimates"]["redness"]["all"]["pairwise_accuracy_by_prompt"]["n"] == 4 * 15
+    assert results["details"]["states"]["redness"] == {"ok": 24}
     rows = pq.read_table(folder / "data" / "train-00000-of-00001.parquet").to_pylist()
     rows[0]["DALLE_3"]["bytes"] = b""
     write_parquet(folder / "data" / "train-00000-of-00001.parquet", rows)
-    report = run(load("benchmarks", f"genai_bench:{folder}"), [Redness()], tmp_path / "again", 200)["scorers"]["redness"]
-    assert report["not_ok"] == 1 and report["groups"]["all"]["pearson"]["left_out"] == 1
+    results = estimates(load("benchmarks", f"genai_bench:{folder}", resamples=200), tmp_path / "again")
+    assert results["details"]["states"]["redness"] == {"invalid": 1, "ok": 23}
+    assert results["estimates"]["redness"]["all"]["pearson"]["left_out"] == 1
 
 
 def test_what_is_not_there_gets_the_line_to_type(tmp_path):
     with pytest.raises(DatasetError, match="hf auth login"):
-        load("benchmarks", "winoground")
-    with pytest.raises(DatasetError, match="--source FOLDER"):
-        load("benchmarks", "tifa160")
+        len(load("benchmarks", "winoground"))
+    with pytest.raises(DatasetError, match="tifa160:FOLDER"):
+        len(load("benchmarks", "tifa160"))
     with pytest.raises(DatasetError, match=r"no tifa160\.json"):
-        load("benchmarks", f"tifa160:{tmp_path}")
+        len(load("benchmarks", f"tifa160:{tmp_path}"))
     write_parquet(tmp_path / "wrong" / "test.parquet", [{"a": 1}])
     with pytest.raises(DatasetError, match="no column 'caption_0'"):
-        load("benchmarks", f"winoground:{tmp_path / 'wrong'}")
+        len(load("benchmarks", f"winoground:{tmp_path / 'wrong'}"))
     with pytest.raises(UnknownName, match="did you mean 'winoground'"):
         load("benchmarks", "winogrund")
 
 
 def test_the_command_line(tmp_path):
-    folder = genai_file(tmp_path / "genai")
-    result = cli(
-        "transfer", "genai_bench", "-s", "constant", "-s", "random", "--source", str(folder), "--out", str(tmp_path / "o")
-    )
+    folder, run = genai_file(tmp_path / "genai"), tmp_path / "o"
+    result = cli("score", f"genai_bench:{folder}", "-s", "constant", "-s", "random", "--out", str(run))
+    assert result.returncode == 0, result.stderr
+    result = cli("report", str(run), "--dataset", str(folder))
     assert result.returncode == 0, result.stderr
     assert "pairwise" in result.stdout and "random" in result.stdout
-    report = json.loads((tmp_path / "o" / "transfer.json").read_text())
-    constant = report["scorers"]["constant"]["groups"]["all"]
+    constant = json.loads((run / "results.json").read_text())["estimates"]["constant"]["all"]
     assert constant["kendall_tau_b"]["value"] is None, "no correlation of a constant"
-    assert str(tmp_path) not in (tmp_path / "o" / "transfer.json").read_text()
-    wrong = cli("transfer", "tifa160", "-s", "constant", "--source", str(folder), "--out", str(tmp_path / "p"))
+    assert (
+        str(tmp_path) not in (run / "results.json").read_text() and "genai bench" in (run / "report.html").read_text().lower()
+    )
+    wrong = cli("score", f"tifa160:{folder}", "-s", "constant", "--out", str(tmp_path / "p"))
     assert wrong.returncode == 2 and "Traceback" not in wrong.stderr and not (tmp_path / "p").exists()

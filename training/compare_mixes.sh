@@ -14,7 +14,7 @@ test_set() { # folder, further arguments of build.py
 measure() { # name, model, test set, what it is
   "$bin/protoscore" score "$3" -s "protoscore:$2" --out "$runs/scores_$1"
   "$bin/protoscore" report "$runs/scores_$1" --dataset "$3" --resamples 10000
-  "$bin/python" training/compare_mixes.py add "$1" --report "$runs/scores_$1/report.json" --model "$2" --test-set "$4"
+  "$bin/python" training/compare_mixes.py add "$1" --report "$runs/scores_$1/results.json" --model "$2" --test-set "$4"
 }
 mix() { # name, shares
   "$bin/python" training/train_protoscore.py --recipe tiny_counterbalanced --pairs "$pairs" \

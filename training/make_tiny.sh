@@ -9,5 +9,5 @@ runs=runs
 "$bin/python" dataset_scripts/protobias/build.py --out "$runs/fresh_test" --triplets 1000 --renditions 1 --split test --drawable --seed 20261129
 "$bin/protoscore" score "$runs/fresh_test" -s constant -s random -s protoscore --out "$runs/tiny_results"
 "$bin/protoscore" report "$runs/tiny_results" --dataset "$runs/fresh_test" --resamples 10000
-cp "$runs/tiny_results/report.json" model_cards/protoscore-tiny.results.json
+cp "$runs/tiny_results/results.json" model_cards/protoscore-tiny.results.json
 "$bin/python" model_cards/write_card.py model_cards/protoscore-tiny.md.jinja model_cards/protoscore-tiny.results.json protoscore/assets/protoscore-tiny

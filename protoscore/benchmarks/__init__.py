@@ -8,14 +8,23 @@ its own, for datasets without a manifest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from protoscore import catalog
 from protoscore.errors import ConfigError
-from protoscore.reporting.results import Results, Task
+from protoscore.folder import MANIFEST, manifest_hash, read_manifest, write_text
+from protoscore.reporting.answers import answer_results
+from protoscore.reporting.estimates_page import estimates_page
+from protoscore.reporting.leaderboard import leaderboard, write_leaderboard
+from protoscore.reporting.results import Results, Task, write_results
+from protoscore.reporting.summary import summary_page, summary_results, summary_table
+from protoscore.reporting.terminal import results_table
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from protoscore.generators import Wanted
     from protoscore.sources.rows import Rows
 
@@ -26,10 +35,14 @@ class Benchmark:
     Attributes:
         name: the file or folder name.
         tasks: what a leaderboard ranks, the main one first.
+        resamples: of the bootstrap behind each interval.
     """
 
     name = ""
     tasks: tuple[Task, ...] = ()
+
+    def __init__(self, resamples: int = 2000) -> None:
+        self.resamples = resamples
 
     def pictures(self) -> Iterator[Wanted]:
         """What has to be drawn, in a fixed order; empty where the pictures come with the benchmark."""
@@ -44,15 +57,81 @@ class Benchmark:
         raise ConfigError(f"{self.name} has no items to score or to ask about")
 
     def evaluate(self, run: Path) -> Results:
-        """What the scores, verdicts or answers of a run say.
+        """What the scores, verdicts or answers of a run say; by default means over prompts, or shares of the answers.
 
         Raises:
             DatasetError: the run is not a finished one over this benchmark.
         """
-        raise ConfigError(f"{self.name} has no evaluation; 'protoscore audit RUN' shows what was answered")
+        if read_manifest(run)["stage"] == "judge":
+            return answer_results(run, self.name, self.resamples)
+        return summary_results(run, self.resamples).model_copy(update={"benchmark": self.name})
 
     def page(self, results: Results, run: Path) -> str:
         """A self-contained HTML page; by default the tables of estimates."""
-        from protoscore.reporting.estimates_page import estimates_page
+        return summary_page(results, run) if "summaries" in results.details else estimates_page(results, run)
 
-        return estimates_page(results, run)
+    def shown(self, results: Results) -> list[RenderableType]:
+        """What a terminal shows; by default one line per scorer or model."""
+        return [summary_table(results) if "summaries" in results.details else results_table(results)]
+
+
+def of_run(run: Path, source: str | None = None, **options: Any) -> Benchmark:
+    """The benchmark that a run belongs to, by its manifest; the plain :class:`Benchmark` for pictures of one's own.
+
+    Args:
+        source: the scored dataset, where the benchmark wants to look at it again; by default what the run was made from.
+        options: of the benchmark.
+
+    Raises:
+        UnknownName: the manifest names a benchmark that is not installed.
+    """
+    manifest = read_manifest(run)
+    name = manifest["parameters"].get("benchmark")
+    if name is None:
+        return Benchmark(**options)
+    source = source or _still_there(manifest)
+    return catalog.load("benchmarks", name, **({"source": source} if source else {}), **options)
+
+
+def _still_there(manifest: dict[str, Any]) -> str | None:
+    """The folder that a run was made from, where it is still there and the same."""
+    source = manifest["parameters"].get("source")
+    if not source or not Path(source).is_dir():
+        return None
+    parent = manifest.get("parent")
+    return source if parent is None or manifest_hash(Path(source)) == parent else None
+
+
+def find(spec: str, columns: Collection[str] = (), **options: Any) -> Benchmark | None:
+    """The benchmark that ``spec`` means: its name, ``NAME:SOURCE``, a folder whose manifest names it, or a dataset whose
+    ``columns`` it recognises; None where there is none.
+    """
+    name = spec.partition(":")[0]
+    if name in catalog.names("benchmarks") and not Path(spec).exists():
+        return catalog.load("benchmarks", spec, **options)
+    if (Path(spec) / MANIFEST).is_file():
+        manifest = read_manifest(Path(spec))
+        name = manifest.get("benchmark") or manifest.get("parameters", {}).get("benchmark")
+        return catalog.load("benchmarks", name, source=spec, **options) if name else None
+    for name in catalog.names("benchmarks"):
+        if columns and getattr(catalog.module("benchmarks", name), "recognises", lambda columns: False)(columns):
+            return catalog.load("benchmarks", name, source=spec, **options)
+    return None
+
+
+def report(run: Path, benchmark: Benchmark, out: Path | None = None) -> tuple[Results, Path]:
+    """Evaluate a run and write ``results.json``, ``leaderboard.jsonl`` and ``.parquet`` into it, and the page.
+
+    Args:
+        out: the page's path, by default ``report.html`` in the run; the other files then stand beside it.
+
+    Returns:
+        The results, and the path of the page.
+    """
+    results = benchmark.evaluate(run)
+    page = out or run / "report.html"
+    folder = page.parent if out else run
+    write_results(results, run, folder)
+    write_leaderboard(leaderboard(results, run), folder)
+    write_text(page, benchmark.page(results, run))
+    return results, page

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterator
+from functools import cached_property
 from typing import Any
 
+from protoscore.benchmarks._others import OthersBenchmark
 from protoscore.benchmarks._rated import agreement
-from protoscore.benchmarks._transfer import Source
-from protoscore.sources.records import find, picture_bytes
+from protoscore.reporting.results import ALL, Task
+from protoscore.sources.records import Origin, Records, find, picture_bytes
 from protoscore.sources.rows import Row
 from protoscore.stats.resampling import Estimate
 
-SOURCE = Source(
-    "BaiqiL/GenAI-Bench",
-    "Apache-2.0",
-    "It is open; where the Hub can be reached type: hf download --repo-type dataset BaiqiL/GenAI-Bench",
-)
 MODELS = ("DALLE_3", "DeepFloyd_I_XL_v1", "Midjourney_6", "SDXL_2_1", "SDXL_Base", "SDXL_Turbo")
 COLUMNS = ("Index", "Prompt", "HumanRatings", *MODELS)
 
 
-class GenAIBench:
-    columns: Sequence[str] = ("prompt", "model")
-    scenes: bool | None = False
-    parent: Path | None = None
+class GenAIBench(OthersBenchmark):
+    name = "genai_bench"
+    tasks = (Task(id="pairwise_accuracy", split="train"), Task(id="pairwise_accuracy_by_prompt", split="train"))
+    columns = ("prompt", "model")
+    origin = Origin(
+        "BaiqiL/GenAI-Bench",
+        "Apache-2.0",
+        "It is open; where the Hub can be reached type: hf download --repo-type dataset BaiqiL/GenAI-Bench",
+    )
 
-    def __init__(self, source: str | None = None):
-        self.source = source or str(SOURCE.hub_id)
-        self.parameters: dict[str, Any] = {"benchmark": "genai_bench", "split": "train"}
-        self._records = find(source, "train", COLUMNS, SOURCE)
+    @cached_property
+    def _records(self) -> Records:
+        return find(self.given, "train", COLUMNS, self.origin)
 
     def __len__(self) -> int:
         return len(MODELS) * len(self._records)
@@ -47,14 +47,18 @@ class GenAIBench:
     def fingerprint(self) -> str | None:
         return self._records.fingerprint()
 
-    def evaluate(self, scores: list[dict[str, Any]], resamples: int) -> dict[str, dict[str, Estimate]]:
+    def groups(self, scores: list[dict[str, Any]]) -> dict[str, dict[str, Estimate]]:
         human: dict[tuple[str, str], float] = {}
         for record in self._records.read(0, len(self._records)):
             for model, ratings in record["HumanRatings"].items():
                 if ratings:
                     human[str(record["Index"]), model] = sum(ratings) / len(ratings)
-        return {"all": agreement(scores, human, resamples)}
+        return {ALL: agreement(scores, human, self.resamples)}
 
 
-def create(source: str | None = None) -> GenAIBench:
-    return GenAIBench(source)
+def recognises(columns: Collection[str]) -> bool:
+    return set(COLUMNS) <= set(columns)
+
+
+def create(source: str | None = None, resamples: int = 2000) -> GenAIBench:
+    return GenAIBench(source, resamples)

@@ -9,22 +9,22 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from protoscore.benchmarks._others import OthersBenchmark
 from protoscore.benchmarks._rated import agreement
-from protoscore.benchmarks._transfer import Source
 from protoscore.errors import DatasetError
-from protoscore.sources.records import ListedRecords, picture_bytes
+from protoscore.reporting.results import ALL, Task
+from protoscore.sources.records import ListedRecords, Origin, Records, picture_bytes
 from protoscore.sources.rows import Row
 from protoscore.stats.resampling import Estimate
 
-SOURCE = Source(
-    None,
-    "not stated with the ratings",
+HELP = (
     "Put tifa160.json and dsg_tifa160_anns.csv (folder datasets of the repository linzhiqiu/t2v_metrics) and the pictures "
-    "(its tifa160.zip, unpacked as folder tifa160) into one folder and name it: --source FOLDER",
+    "(its tifa160.zip, unpacked as folder tifa160) into one folder and name it: tifa160:FOLDER"
 )
 MODELS = {  # as the ratings name them -> as the pictures do
     "mini-dalle": "mini_dalle",
@@ -35,22 +35,24 @@ MODELS = {  # as the ratings name them -> as the pictures do
 }
 
 
-class Tifa160:
-    columns: Sequence[str] = ("prompt", "model")
-    scenes: bool | None = False
-    parent: Path | None = None
+class Tifa160(OthersBenchmark):
+    name = "tifa160"
+    tasks = (Task(id="pairwise_accuracy"), Task(id="pairwise_accuracy_by_prompt"))
+    columns = ("prompt", "model")
+    origin = Origin(None, "not stated with the ratings", HELP)
 
-    def __init__(self, source: str | None = None):
-        folder = _folder(source)
-        self.source = str(source)
-        self.parameters: dict[str, Any] = {"benchmark": "tifa160"}
-        listing, ratings = _file(folder, "tifa160.json"), _file(folder, "dsg_tifa160_anns.csv")
-        self.human = _ratings(ratings)
+    @cached_property
+    def _folder(self) -> Path:
+        return _folder(self.given)
+
+    @cached_property
+    def _records(self) -> Records:
+        listing = _file(self._folder, "tifa160.json")
         records = _listing(listing)
-        images = next(
-            (place for place in (folder / "tifa160", folder) if (place / records[0]["file"]).is_file()), folder / "tifa160"
-        )
-        self._records = ListedRecords(records, lambda record: {"image": images / record["file"]}, [listing, ratings])
+        places = (self._folder / "tifa160", self._folder)
+        images = next((place for place in places if (place / records[0]["file"]).is_file()), places[0])
+        files = [listing, _file(self._folder, "dsg_tifa160_anns.csv")]
+        return ListedRecords(records, lambda record: {"image": images / record["file"]}, files)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -63,13 +65,14 @@ class Tifa160:
     def fingerprint(self) -> str | None:
         return self._records.fingerprint()
 
-    def evaluate(self, scores: list[dict[str, Any]], resamples: int) -> dict[str, dict[str, Estimate]]:
-        return {"all": agreement(scores, self.human, resamples)}
+    def groups(self, scores: list[dict[str, Any]]) -> dict[str, dict[str, Estimate]]:
+        human = _ratings(_file(self._folder, "dsg_tifa160_anns.csv"))
+        return {ALL: agreement(scores, human, self.resamples)}
 
 
 def _folder(source: str | None) -> Path:
     if source is None:
-        raise DatasetError(f"this benchmark is not on the Hub. {SOURCE.help}")
+        raise DatasetError(f"this benchmark is not on the Hub. {HELP}")
     if Path(source).is_dir():
         return Path(source)
     from huggingface_hub import snapshot_download
@@ -78,14 +81,14 @@ def _folder(source: str | None) -> Path:
     try:  # somebody's copy in the same layout
         return Path(snapshot_download(source, repo_type="dataset"))
     except (HfHubHTTPError, HFValidationError, OSError) as error:
-        raise DatasetError(f"{source} is neither a folder here nor a dataset of the Hub. {SOURCE.help}") from error
+        raise DatasetError(f"{source} is neither a folder here nor a dataset of the Hub. {HELP}") from error
 
 
 def _file(folder: Path, name: str) -> Path:
     for place in (folder, folder / "datasets"):
         if (place / name).is_file():
             return place / name
-    raise DatasetError(f"{folder} has no {name}. {SOURCE.help}")
+    raise DatasetError(f"{folder} has no {name}. {HELP}")
 
 
 def _listing(path: Path) -> list[dict[str, Any]]:
@@ -102,7 +105,7 @@ def _listing(path: Path) -> list[dict[str, Any]]:
             for key, entry in listed.items()
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DatasetError(f"{path} is not TIFA160's listing ({type(error).__name__}: {error}). {SOURCE.help}") from error
+        raise DatasetError(f"{path} is not TIFA160's listing ({type(error).__name__}: {error}). {HELP}") from error
 
 
 def _ratings(path: Path) -> dict[tuple[str, str], float]:
@@ -113,9 +116,9 @@ def _ratings(path: Path) -> dict[tuple[str, str], float]:
             for line in csv.DictReader(file):
                 found[line["source_id"], MODELS[line["model_type"]]].append(float(line["answer"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise DatasetError(f"{path} is not the file of ratings ({type(error).__name__}: {error}). {SOURCE.help}") from error
+        raise DatasetError(f"{path} is not the file of ratings ({type(error).__name__}: {error}). {HELP}") from error
     return {key: sum(values) / len(values) for key, values in found.items()}
 
 
-def create(source: str | None = None) -> Tifa160:
-    return Tifa160(source)
+def create(source: str | None = None, resamples: int = 2000) -> Tifa160:
+    return Tifa160(source, resamples)

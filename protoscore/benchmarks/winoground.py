@@ -10,36 +10,37 @@ With s(c, i) the score of caption c and picture i, all comparisons strict, so th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from protoscore.benchmarks._transfer import Source
+from protoscore.benchmarks._others import OthersBenchmark
 from protoscore.errors import DatasetError
-from protoscore.sources.records import ListedRecords, Records, find, picture_bytes
+from protoscore.reporting.results import ALL, Task
+from protoscore.sources.records import ListedRecords, Origin, Records, find, picture_bytes
 from protoscore.sources.rows import Row
 from protoscore.stats.resampling import Estimate
 from protoscore.stats.transfer import winoground_scores
 
-SOURCE = Source(
-    "facebook/winoground",
-    "META IMAGES RESEARCH LICENSE (research only)",
-    "Winoground is gated: accept its terms on the Hub page of facebook/winoground, then type: hf auth login",
-)
 COLUMNS = ("id", "image_0", "image_1", "caption_0", "caption_1", "collapsed_tag")
 PAIRS = [(caption, image) for caption in (0, 1) for image in (0, 1)]
 
 
-class Winoground:
-    columns: Sequence[str] = ("item", "caption", "image", "tag")
-    scenes: bool | None = False
-    parent: Path | None = None
+class Winoground(OthersBenchmark):
+    name = "winoground"
+    tasks = (Task(id="group"), Task(id="text"), Task(id="image"))
+    columns = ("item", "caption", "image", "tag")
+    origin = Origin(
+        "facebook/winoground",
+        "META IMAGES RESEARCH LICENSE (research only)",
+        "Winoground is gated: accept its terms on the Hub page of facebook/winoground, then type: hf auth login",
+    )
 
-    def __init__(self, source: str | None = None):
-        self.source = source or str(SOURCE.hub_id)
-        self.parameters: dict[str, Any] = {"benchmark": "winoground", "split": "test"}
-        listed = _from_list(Path(source)) if source and Path(source).is_dir() else None
-        self._records = listed or find(source, "test", COLUMNS, SOURCE)
+    @cached_property
+    def _records(self) -> Records:
+        listed = _from_list(Path(self.given)) if self.given and Path(self.given).is_dir() else None
+        return listed or find(self.given, "test", COLUMNS, self.origin)
 
     def __len__(self) -> int:
         return len(PAIRS) * len(self._records)
@@ -59,15 +60,17 @@ class Winoground:
     def fingerprint(self) -> str | None:
         return self._records.fingerprint()
 
-    def evaluate(self, scores: list[dict[str, Any]], resamples: int) -> dict[str, dict[str, Estimate]]:
+    def groups(self, scores: list[dict[str, Any]]) -> dict[str, dict[str, Estimate]]:
         items: dict[str, list[float]] = {}
         tags: dict[str, str] = {}
         for row in scores:
             place = 2 * int(row["caption"]) + int(row["image"])
             items.setdefault(row["item"], [float("nan")] * 4)[place] = float("nan") if row["score"] is None else row["score"]
             tags[row["item"]] = row["tag"]
-        groups = {"all": list(items)} | {tag: [i for i in items if tags[i] == tag] for tag in sorted(set(tags.values()))}
-        return {name: winoground_scores([items[i] for i in members], resamples)._asdict() for name, members in groups.items()}
+        groups = {ALL: list(items)} | {tag: [i for i in items if tags[i] == tag] for tag in sorted(set(tags.values()))}
+        return {
+            name: winoground_scores([items[i] for i in members], self.resamples)._asdict() for name, members in groups.items()
+        }
 
 
 def _from_list(folder: Path) -> Records | None:
@@ -90,5 +93,9 @@ def _from_list(folder: Path) -> Records | None:
     return ListedRecords(records, pictures, [listing])
 
 
-def create(source: str | None = None) -> Winoground:
-    return Winoground(source)
+def recognises(columns: Collection[str]) -> bool:
+    return {"caption_0", "caption_1", "image_0", "image_1"} <= set(columns)
+
+
+def create(source: str | None = None, resamples: int = 2000) -> Winoground:
+    return Winoground(source, resamples)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from protoscore.cli.options import Out, ScorerNames
 from protoscore.errors import ConfigError, ImageError
+
+if TYPE_CHECKING:
+    from protoscore.sources.rows import Rows
 
 app = typer.Typer()
 
@@ -54,7 +57,7 @@ def score(
         raise ConfigError("give a DATASET, or --images with --prompts; see: protoscore score --help")
     own = OwnImages(images, prompts, limit) if images else None
     part = Shard.parse(shard) if shard else None
-    rows = own or CellRows(str(dataset), split, limit)
+    rows = own or _benchmark_rows(str(dataset)) or CellRows(str(dataset), split, limit)
     counts = score_named(rows, scorer, out, part, retry or [], batch_size, engine)
     if part:
         print(f"{out}: shard {shard} is done, {counts.scored_now} scores made now; after all shards: the same without --shard")
@@ -69,55 +72,12 @@ def score(
     print(f"Next: protoscore report {out}" + (f" --dataset {dataset}" if dataset else ""))
 
 
-@app.command()
-def report(
-    run: Annotated[Path, typer.Argument(help="Folder that 'protoscore score' wrote.")],
-    dataset: Annotated[str | None, typer.Option(help="The scored dataset, for the pictures of the worst pairs.")] = None,
-    out: Annotated[Path | None, typer.Option(help="HTML file (default: RUN/report.html).")] = None,
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
-    human: Annotated[
-        Path | None,
-        typer.Option(help="People's choices: columns triplet, rendition, annotator, choice (correct, adversarial, tie)."),
-    ] = None,
-    human_ties: Annotated[
-        Literal["left_out", "wrong"], typer.Option(help="What a majority without a preference is for kappa.")
-    ] = "left_out",
-    normalise: Annotated[Literal["none", "minmax", "rank"], typer.Option(help="Scale of the score distributions.")] = "minmax",
-) -> None:
-    """What a run found: a table here, a self-contained HTML page, JSON, and a leaderboard row a scorer."""
-    from protoscore.benchmarks.protobias.report import make_report
+def _benchmark_rows(spec: str) -> Rows | None:
+    """The rows of a benchmark by name, e.g. ``winoground`` or ``winoground:FOLDER``."""
+    from protoscore.benchmarks import find
 
-    path = make_report(run, dataset, out, resamples, human, human_ties, normalise)
-    print(f"Open {path} in a browser.")
-
-
-@app.command()
-def compare(
-    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="The run to compare with, e.g. the model in use.")],
-    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="The run in question, e.g. the new checkpoint.")],
-    out: Annotated[Path | None, typer.Option(help="HTML file (default: RUN_B/comparison.html); JSON comes beside it.")] = None,
-    fail_if_worse: Annotated[bool, typer.Option("--fail-if-worse", help="Exit with 1 if B is worse on a metric.")] = False,
-    fail_below: Annotated[
-        float | None, typer.Option(metavar="DELTA", help="Exit with 1 if the whole interval of B - A is below DELTA.")
-    ] = None,
-    resamples: Annotated[int, typer.Option(min=1000, help="Bootstrap resamples and sign flips.")] = 10_000,
-) -> None:
-    """Did B get better or worse than A, prompt by prompt, on each metric? Both are runs of score --images.
-
-    The exit code is 0, 1 if a --fail option says so, and 2 for an error.
-    """
-    from protoscore.reporting.comparison import compare as compare_runs
-    from protoscore.reporting.comparison import print_comparison, write_comparison
-
-    found = compare_runs(run_a, run_b, resamples)
-    print_comparison(found)
-    page = out or run_b / "comparison.html"
-    write_comparison(found, run_a, run_b, page)
-    print(f"Open {page} in a browser.")
-    failed = (found.worse() if fail_if_worse else []) + (found.below(fail_below) if fail_below is not None else [])
-    if failed:
-        print(f"Failed: {', '.join(dict.fromkeys(failed))}")
-        raise typer.Exit(1)
+    found = None if Path(spec).exists() else find(spec)
+    return found.items() if found else None
 
 
 @app.command()
@@ -151,21 +111,3 @@ def scorers(name: Annotated[str | None, typer.Argument(help="A scorer, for its w
     from protoscore.reporting.scorer_cards import print_card, print_list
 
     print_card(name) if name else print_list()
-
-
-@app.command()
-def transfer(
-    benchmark: Annotated[str, typer.Argument(help="winoground, tifa160 or genai_bench.")],
-    out: Out,
-    scorer: ScorerNames,
-    source: Annotated[str | None, typer.Option(help="Folder or Hub id, instead of the benchmark's own place.")] = None,
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
-) -> None:
-    """How metrics fare on benchmarks that others made (paper, Table 11), with intervals."""
-    from protoscore.benchmarks._run import run, show
-    from protoscore.catalog import load
-    from protoscore.scoring.stage import load_scorers
-
-    rows = load("benchmarks", f"{benchmark}:{source}" if source else benchmark)
-    show(run(rows, list(load_scorers(scorer).values()), out, resamples))
-    print(f"All groups and numbers: {out / 'transfer.json'}")

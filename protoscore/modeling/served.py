@@ -20,8 +20,7 @@ import httpx2
 
 from protoscore.errors import ConfigError, ImageError, ProtoscoreError
 from protoscore.modeling.encode import MAX_TEXT_TOKENS, message, picture, plain
-from protoscore.schema import Status
-from protoscore.scorers import Score
+from protoscore.schema import Score, Status
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -6,26 +6,18 @@ The figures of a model come out of the JSON that ``protoscore report`` wrote; no
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from protoscore.benchmarks.protobias.tasks import TASKS
 from protoscore.errors import ConfigError, DatasetError, UnknownName
+from protoscore.reporting.results import ALL, NAME, Results, Task, read_results
+from protoscore.stats.resampling import Estimate
 
 Text = Annotated[str, Field(min_length=1)]
-
-
-class Task(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    id: Text
-    config: Text = "default"
-    split: Text
 
 
 class EvalYaml(BaseModel):
@@ -37,22 +29,6 @@ class EvalYaml(BaseModel):
     description: Text
     evaluation_framework: Text
     tasks: Annotated[list[Task], Field(min_length=1)]
-
-
-class Figure(BaseModel):
-    """One estimate of a results file."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    left_out: int = 0
-
-
-class Results(BaseModel):
-    """What is read of a results file: scorer -> group -> quantity -> estimate."""
-
-    scorers: dict[str, dict[str, dict[str, Figure]]]
 
 
 class Entry(NamedTuple):
@@ -77,28 +53,23 @@ def entry(source: Path, benchmark: str, scorer: str | None = None) -> Entry:
     """
     dataset, _, revision = benchmark.partition("@")
     check_repo_id("--benchmark", dataset)
-    path = source / "report.json" if source.is_dir() else source
-    try:
-        data = path.read_bytes()
-        results = Results.model_validate(json.loads(data))
-    except OSError as error:
-        raise DatasetError(f"{path} cannot be read ({error.strerror}); 'protoscore report RUN' writes it") from error
-    except (ValueError, ValidationError) as error:
-        raise DatasetError(f"{path} is no results file of protoscore; 'protoscore report RUN' writes one") from error
-    digest = hashlib.sha256(data).hexdigest()
-    figures = _of_scorer(results, path, scorer)
+    path = source / NAME if source.is_dir() else source
+    results = read_results(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    estimates = _of_scorer(results, path, scorer)
     pinned = {"revision": revision} if revision else {}
     rows = [
         {
             "dataset": {"id": dataset, "task_id": task, **pinned},
-            "value": round(figure.value, 6),
-            "notes": _notes(figure, digest),
+            "value": round(e.value, 6),
+            "notes": f"95 % interval {e.interval}, n = {e.n}, {e.left_out} left out; results file sha256 {digest[:12]}",
         }
-        for task, figure in figures.items()
-        if figure.value is not None and math.isfinite(figure.value)
+        for task, e in estimates.items()
+        if math.isfinite(e.value)
     ]
     if not rows:
-        raise DatasetError(f"{path} holds none of {', '.join(TASKS)} as a number for this scorer")
+        tasks = ", ".join(task.id for task in results.tasks) or "a task that a leaderboard could rank"
+        raise DatasetError(f"{path} does not hold {tasks} as a number for this scorer")
     name = f".eval_results/{dataset.rsplit('/', 1)[1]}.yaml"
     return Entry(name, yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=120), digest)
 
@@ -120,16 +91,12 @@ def check_repo_id(option: str, repo_id: str) -> None:
         raise ConfigError(f"{option} {repo_id!r} names no owner; write ORG/NAME")
 
 
-def _of_scorer(results: Results, path: Path, scorer: str | None) -> dict[str, Figure]:
-    names = list(results.scorers)
+def _of_scorer(results: Results, path: Path, scorer: str | None) -> dict[str, Estimate]:
+    """The estimates that the tasks are about."""
+    names = results.names
     if scorer is None and len(names) != 1:
         raise ConfigError(f"{path} has results of {', '.join(names) or 'no scorer'}; say whose with --scorer NAME")
     if scorer is not None and scorer not in names:
         raise UnknownName("scorer in the results", scorer, names)
-    everything = results.scorers[scorer or names[0]].get("all", {})
-    return {task: everything[task] for task in TASKS if task in everything}
-
-
-def _notes(figure: Figure, digest: str) -> str:
-    interval = f"95 % interval [{figure.low:.3f}, {figure.high:.3f}], " if None not in (figure.low, figure.high) else ""
-    return f"{interval}n = {figure.n}, {figure.left_out} left out; results file sha256 {digest[:12]}"
+    whole = results.estimates[scorer or names[0]].get(ALL, {})
+    return {task.id: whole[task.id] for task in results.tasks if task.id in whole}

@@ -22,19 +22,21 @@ from scipy.stats import norm
 
 import protoscore
 from protoscore.errors import DatasetError
+from protoscore.figures import p_value
 from protoscore.folder import manifest_hash, read_manifest, write_text
+from protoscore.reporting.results import plain
 from protoscore.reporting.tables import PromptTable, read_prompts
 from protoscore.schema import Status
 from protoscore.stats.paired import UnitsNeeded, holm, units_needed
-from protoscore.stats.resampling import Estimate, cluster_bootstrap, interval
-from protoscore.stats.small_samples import expanded_level, sign_flip
+from protoscore.stats.resampling import Estimate
+from protoscore.stats.small_samples import mean_of_units, sign_flip
 
 LEVEL = 0.05
 POWER = 0.8
 FEW = 6  # with five prompts the smallest p of a sign-flip test is 2 / 2^5, above 0.05
 SHOWN = 5  # prompts that changed most, each way
 
-Verdict = Literal["better", "worse", "no detectable difference", "nothing to compare"]
+Direction = Literal["better", "worse", "no detectable difference", "nothing to compare"]
 VERDICTS = {  # in the order of telling
     "worse": "B is worse on",
     "better": "B is better on",
@@ -43,7 +45,7 @@ VERDICTS = {  # in the order of telling
 }
 
 
-class Change(NamedTuple):
+class PromptChange(NamedTuple):
     """A prompt with its mean score in both runs."""
 
     prompt: str
@@ -51,7 +53,7 @@ class Change(NamedTuple):
     b: float
 
 
-class Difference(NamedTuple):
+class MetricChange(NamedTuple):
     """One metric: how B differs from A over the prompts that both runs scored."""
 
     scorer: str
@@ -67,10 +69,10 @@ class Difference(NamedTuple):
     detectable: float  # the smallest true difference that these prompts find, likewise
     unscored: list[str]  # common prompts without a score in one run or both
     states: dict[str, dict[str, int]]  # how each run's rows ended
-    most: list[Change]  # prompts that changed most, downwards first
+    most: list[PromptChange]  # prompts that changed most, downwards first
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Direction:
         if not self.estimate.n:
             return "nothing to compare"
         if not self.p_holm < LEVEL:
@@ -108,7 +110,7 @@ class Difference(NamedTuple):
 class Comparison(NamedTuple):
     """Every metric that both runs have, and what could not be compared."""
 
-    differences: list[Difference]  # worse ones first
+    differences: list[MetricChange]  # worse ones first
     prompts: int  # in both runs
     only_a: list[str]  # prompts
     only_b: list[str]
@@ -185,7 +187,7 @@ def _incomparable(run_a: Path, run_b: Path) -> list[str]:
     return sorted(reasons)
 
 
-def _difference(a: PromptTable, b: PromptTable, resamples: int, seed: int, level: float) -> Difference:
+def _difference(a: PromptTable, b: PromptTable, resamples: int, seed: int, level: float) -> MetricChange:
     means_a, means_b = (dict(zip(*(part.tolist() for part in table.by_prompt()), strict=True)) for table in (a, b))
     common = sorted(means_a.keys() & means_b.keys())
     both = np.array([[means_a[p], means_b[p]] for p in common], float).reshape(-1, 2)
@@ -196,12 +198,13 @@ def _difference(a: PromptTable, b: PromptTable, resamples: int, seed: int, level
     names = np.array(common, dtype=object)
     order = np.argsort(gaps, kind="stable")
     shown = [i for i in [*order[:SHOWN], *order[-SHOWN:][::-1]] if gaps[i] != 0]
-    most = [Change(names[scored][i], float(x[i]), float(y[i])) for i in dict.fromkeys(shown)]
+    most = [PromptChange(names[scored][i], float(x[i]), float(y[i])) for i in dict.fromkeys(shown)]
     error = gaps.std(ddof=1) / math.sqrt(len(gaps)) if len(gaps) > 1 else float("nan")
     wins, losses = int((gaps > 0).sum()), int((gaps < 0).sum())
     detectable = float((norm.ppf(1 - level / 2) + norm.ppf(POWER)) * error)
-    return Difference(
-        a.scorer, _mean(x), _mean(y), _estimate(gaps, len(common), resamples, seed), spread, sign_flip(gaps, resamples, seed),
+    return MetricChange(
+        a.scorer, _mean(x), _mean(y), mean_of_units(both[:, 1] - both[:, 0], resamples, seed),
+        spread, sign_flip(gaps, resamples, seed),
         float("nan"), wins, losses, units_needed(y, x, level=level, power=POWER), detectable, names[~scored].tolist(),
         {"A": a.states, "B": b.states}, most,
     )  # fmt: skip
@@ -209,16 +212,6 @@ def _difference(a: PromptTable, b: PromptTable, resamples: int, seed: int, level
 
 def _mean(values: NDArray) -> float:
     return float(values.mean()) if len(values) else float("nan")
-
-
-def _estimate(gaps: NDArray, of: int, resamples: int, seed: int) -> Estimate:
-    n = len(gaps)
-    if not n:
-        return Estimate(float("nan"), float("nan"), float("nan"), 0, of)
-    if n < 2:
-        return Estimate(float(gaps[0]), -math.inf, math.inf, n, of - n, int((gaps == 0).sum()))
-    samples = cluster_bootstrap(gaps[:, None], np.ones((n, 1)), None, resamples, seed)[:, 0]
-    return Estimate(float(gaps.mean()), *interval(samples, expanded_level(n)), n, of - n, int((gaps == 0).sum()))
 
 
 def _some(prompts: list[str]) -> str:
@@ -229,21 +222,8 @@ def _some(prompts: list[str]) -> str:
 
 def as_json(found: Comparison) -> dict[str, Any]:
     """Everything that was found, for machines; infinite and undefined numbers are null."""
-    rows = [
-        d._asdict()
-        | {"estimate": d.estimate._asdict(), "units": d.units._asdict(), "most": [change._asdict() for change in d.most]}
-        | {"verdict": d.verdict, "sentence": d.sentence}
-        for d in found.differences
-    ]
-    return _finite({"headline": found.headline} | found._asdict() | {"differences": rows})
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    rows = [d._asdict() | {"verdict": d.verdict, "sentence": d.sentence} for d in found.differences]
+    return plain({"headline": found.headline} | found._asdict() | {"differences": rows})
 
 
 def print_comparison(found: Comparison) -> None:
@@ -261,11 +241,6 @@ def print_comparison(found: Comparison) -> None:
     console.print(table)
     for line in [*(d.sentence for d in found.differences), *found.notes()]:
         console.print(Text(f"- {line}"))
-
-
-def p_value(p: float) -> str:
-    """``0.032``, ``< 0.001``, or a dash where nothing was tested."""
-    return "-" if not math.isfinite(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def write_comparison(found: Comparison, run_a: Path, run_b: Path, page: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import io
-import math
 from pathlib import Path
 
 import numpy as np
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
+from protoscore.figures import number
 from protoscore.sources.decoding import open_image
 from protoscore.stats.resampling import Estimate
 
@@ -34,14 +34,6 @@ def environment(*folders: Path) -> Environment:
     env.tests["number"] = lambda e: isinstance(e, Estimate) and bool(np.isfinite(e.value))
     env.globals["colours"] = COLOURS
     return env
-
-
-def number(value: float, signed: bool = False, digits: int = 3) -> str:
-    """``0.123`` or ``+0.123``; an infinite bound as the sign it has."""
-    if not math.isfinite(value):
-        return "-" if math.isnan(value) else "∞" if value > 0 else "-∞"
-    rounded = round(value, digits) + 0.0  # adding 0 turns -0.0 into 0.0
-    return f"{rounded:{'+' if signed else ''}.{digits}f}"
 
 
 def thumbnail(data: bytes) -> str:

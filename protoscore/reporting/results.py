@@ -109,7 +109,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Shown(NamedTuple):
+class EstimateLine(NamedTuple):
     """One line of a table of estimates."""
 
     who: str
@@ -118,10 +118,10 @@ class Shown(NamedTuple):
     estimate: Estimate
 
 
-def lines(results: Results) -> list[Shown]:
+def lines(results: Results) -> list[EstimateLine]:
     """Every estimate, in order."""
     return [
-        Shown(who, group, quantity, estimate)
+        EstimateLine(who, group, quantity, estimate)
         for who, groups in results.estimates.items()
         for group, found in groups.items()
         for quantity, estimate in found.items()

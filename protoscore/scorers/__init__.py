@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from protoscore.errors import MissingExtra, UnknownName
-from protoscore.schema import Status
+from protoscore.schema import Score as Score
 from protoscore.typed_yaml import Strict
 
 if TYPE_CHECKING:
@@ -35,15 +35,6 @@ class Facts(Strict):
     def memory_gb(self) -> float | None:
         """What the weights of the default model take in float32, in 10^9 bytes; half of it in a 16-bit type."""
         return None if self.weights is None else self.weights * 4 / 1e9
-
-
-class Score(NamedTuple):
-    """One outcome: a finite number with status ``ok``, or a state without a number and the reason."""
-
-    value: float | None
-    status: Status = Status.OK
-    reason: str = ""
-    truncated: bool = False
 
 
 class Scorer(Protocol):

@@ -6,14 +6,21 @@ import bisect
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from protoscore.benchmarks._transfer import Source
 from protoscore.errors import DatasetError
 from protoscore.sources.rows import files_fingerprint
+
+
+class Origin(NamedTuple):
+    """Where a dataset is found when the user names no place, and how to get at it where that fails."""
+
+    hub_id: str | None
+    licence: str
+    help: str
 
 
 class Records(Protocol):
@@ -91,7 +98,7 @@ class ListedRecords:
 class HubRecords:
     """Records of a Hub dataset, downloaded into its own cache; pictures undecoded."""
 
-    def __init__(self, source: str, split: str, columns: Sequence[str], help: Source):
+    def __init__(self, source: str, split: str, columns: Sequence[str], help: Origin):
         self._data = _load(source, split, help)
         missing = set(columns) - set(self._data.column_names)
         if missing:
@@ -114,7 +121,7 @@ class HubRecords:
         return self._data._fingerprint
 
 
-def _load(source: str, split: str, help: Source) -> Any:
+def _load(source: str, split: str, help: Origin) -> Any:
     import datasets
 
     try:
@@ -127,7 +134,7 @@ def _load(source: str, split: str, help: Source) -> Any:
         raise DatasetError(f"{source!r} is no folder here and cannot be loaded from the Hub ({first}). {help.help}") from error
 
 
-def find(source: str | None, split: str, columns: Sequence[str], help: Source, pattern: str = "**/*.parquet") -> Records:
+def find(source: str | None, split: str, columns: Sequence[str], help: Origin, pattern: str = "**/*.parquet") -> Records:
     """Parquet files of a folder, or a Hub dataset; without ``source``, the benchmark's own place on the Hub.
 
     Raises:

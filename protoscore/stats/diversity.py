@@ -165,16 +165,18 @@ def compare(outcomes: ArrayLike, tie_rule: TieRule = "drop") -> Binomial:
     return binomial(wins, losses, ties, tie_rule)
 
 
-class Comparison(NamedTuple):
+class AdjustedComparison(NamedTuple):
     test: Binomial
     p_holm: float  # over all pairs of models
 
 
-def compare_all(outcomes: Mapping[tuple[str, str], ArrayLike], tie_rule: TieRule = "drop") -> dict[tuple[str, str], Comparison]:
+def compare_all(
+    outcomes: Mapping[tuple[str, str], ArrayLike], tie_rule: TieRule = "drop"
+) -> dict[tuple[str, str], AdjustedComparison]:
     """:func:`compare` for each pair of models, with Holm's correction beside the raw p."""
     tests = {pair: compare(found, tie_rule) for pair, found in outcomes.items()}
     adjusted = holm([test.p for test in tests.values()])
-    return {pair: Comparison(test, float(p)) for (pair, test), p in zip(tests.items(), adjusted)}
+    return {pair: AdjustedComparison(test, float(p)) for (pair, test), p in zip(tests.items(), adjusted)}
 
 
 def autorater_accuracy(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, stats
 
 from protoscore.errors import ConfigError
+from protoscore.figures import number
 
 Draw = tuple[ArrayLike | None, int, int]  # clusters, resamples, seed
 
@@ -26,6 +28,19 @@ class Estimate(NamedTuple):
     n: int
     left_out: int = 0
     ties: int = 0
+
+    @property
+    def interval(self) -> str:
+        """``[0.923, 0.973]``."""
+        return f"[{number(self.low)}, {number(self.high)}]"
+
+    def __format__(self, spec: str) -> str:
+        """``f"{e}"`` is ``0.950 [0.923, 0.973]``, ``f"{e:+}"`` has signs, ``f"{e:.2}"`` two digits; a dash where undefined."""
+        if not math.isfinite(self.value):
+            return "-"
+        signed, digits = spec.startswith("+"), int(spec.partition(".")[2] or 3)
+        value, low, high = (number(part, signed, digits) for part in (self.value, self.low, self.high))
+        return f"{value} [{low}, {high}]"
 
 
 def flat(**estimates: Estimate) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from protoscore.stats.resampling import Estimate, cluster_bootstrap, interval
+
 EXACT = 12  # units up to which all sign patterns are tried: 4,096
 CHUNK = 500
 
@@ -49,3 +51,21 @@ def expanded_level(units: int, level: float = 0.95) -> float:
         return 1.0
     reach = np.sqrt(units / (units - 1)) * stats.t.ppf((1 + level) / 2, units - 1)
     return float(2 * stats.norm.cdf(reach) - 1)
+
+
+def mean_of_units(values: ArrayLike, resamples: int = 2000, seed: int = 0) -> Estimate:
+    """Mean over independent units (prompts), with an interval that is honest for few of them; unbounded for a single one.
+
+    Args:
+        values: (units,); NaN is left out, and is counted. Zeros are counted as ties, which is what they are among differences.
+    """
+    everything = np.asarray(values, float)
+    units = everything[np.isfinite(everything)]
+    n, ties = len(units), int((units == 0).sum())
+    if not n:
+        return Estimate(np.nan, np.nan, np.nan, 0, len(everything))
+    low, high = -np.inf, np.inf
+    if n > 1:
+        samples = cluster_bootstrap(units[:, None], np.ones((n, 1)), None, resamples, seed)[:, 0]
+        low, high = interval(samples, expanded_level(n))
+    return Estimate(float(units.mean()), low, high, n, len(everything) - n, ties)

@@ -15,13 +15,13 @@ NAN = float("nan")
 BLOCK = 2048  # rows compared with all others at once; bounds memory at BLOCK x rows
 
 
-class Winoground(NamedTuple):
+class WinogroundScores(NamedTuple):
     text: Estimate
     image: Estimate
     group: Estimate
 
 
-def winoground_scores(scores: ArrayLike, resamples: int = 2000, seed: int = 0) -> Winoground:
+def winoground_scores(scores: ArrayLike, resamples: int = 2000, seed: int = 0) -> WinogroundScores:
     """Text, image and group score (Thrush et al. 2022), strict: a tie is a failure, and is counted apart.
 
     Args:
@@ -36,13 +36,13 @@ def winoground_scores(scores: ArrayLike, resamples: int = 2000, seed: int = 0) -
     ties = np.stack([text_tie, image_tie, text_tie | image_tie], 1) & valid[:, None]
     n = int(valid.sum())
     if not n:
-        return Winoground(*[Estimate(NAN, NAN, NAN, 0, len(s))] * 3)
+        return WinogroundScores(*[Estimate(NAN, NAN, NAN, 0, len(s))] * 3)
     samples = cluster_bootstrap(wins, np.repeat(valid[:, None], 3, 1), None, resamples, seed)
     found = []
     for column in range(3):
         value = float(wins[:, column].sum() / n)
         found.append(Estimate(value, *rate_interval(value, samples[:, column], n), n, len(s) - n, int(ties[:, column].sum())))
-    return Winoground(*found)
+    return WinogroundScores(*found)
 
 
 def tie_calibrated_over_all(

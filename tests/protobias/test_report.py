@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from protoscore.benchmarks.protobias.report import make_report, mistakes
+from protoscore.benchmarks import report
+from protoscore.benchmarks.protobias import ProtoBias
+from protoscore.benchmarks.protobias.report import mistakes
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.benchmarks.protobias.tables import read_scores
 from protoscore.benchmarks.protobias.wording import reading
@@ -46,7 +48,7 @@ def run_folder(dataset, tmp_path_factory):
     out = tmp_path_factory.mktemp("run")
     oracles = [Oracle(dataset, "right", 1, 0.1), Oracle(dataset, "anti <b>", 0.1, -1), Oracle(dataset, "typical", 0.1, 1)]
     score_dataset(str(dataset), [*oracles, load("scorers", "constant"), load("scorers", "random")], out, split="train")
-    make_report(out, str(dataset), resamples=300)
+    report(out, ProtoBias(str(dataset), resamples=300))
     return out
 
 
@@ -72,8 +74,8 @@ def test_a_model_that_learned_the_shortcut_is_called_out_though_its_accuracy_is_
 
 def test_the_page_shows_the_numbers_of_the_json_and_needs_nothing_else(run_folder):
     page = (run_folder / "report.html").read_text()
-    numbers = json.loads((run_folder / "report.json").read_text())
-    for groups in numbers["scorers"].values():
+    numbers = json.loads((run_folder / "results.json").read_text())
+    for groups in numbers["estimates"].values():
         for group in groups.values():
             e = group["incongruent"]
             assert f'{e["value"]:.3f}</span> <span class="interval">[{e["low"]:.3f}, {e["high"]:.3f}]' in page
@@ -85,7 +87,7 @@ def test_the_page_shows_the_numbers_of_the_json_and_needs_nothing_else(run_folde
 
 def test_json_agrees_with_a_plain_count(run_folder):
     """Recount one quantity by hand from the table of scores."""
-    numbers = json.loads((run_folder / "report.json").read_text())["scorers"]["random"]
+    numbers = json.loads((run_folder / "results.json").read_text())["estimates"]["random"]
     rows = [r for r in pq.read_table(run_folder / "scores.parquet").to_pylist() if r["scorer"] == "random"]
     scores = {(r["pair"], r["cell"]): r["score"] for r in rows}
     for domain in {r["domain"] for r in rows}:

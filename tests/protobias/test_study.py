@@ -14,8 +14,9 @@ import pytest
 from rich.console import Console
 from sklearn.metrics import cohen_kappa_score
 
+from protoscore.benchmarks import report
+from protoscore.benchmarks.protobias import ProtoBias
 from protoscore.benchmarks.protobias.annotations import read_human
-from protoscore.benchmarks.protobias.report import make_report
 from protoscore.benchmarks.protobias.schema import DOMAINS
 from protoscore.benchmarks.protobias.tables import CELLS, read_scores
 from protoscore.benchmarks.protobias.wording import reading
@@ -67,12 +68,12 @@ def run(tmp_path_factory):
                     sep=",",
                     file=handle,
                 )
-    make_report(folder, human=folder / "people.csv", resamples=400)
+    report(folder, ProtoBias(human=str(folder / "people.csv"), resamples=400))
     return folder
 
 
 def body(run):
-    return json.loads((run / "report.json").read_text())
+    return json.loads((run / "results.json").read_text())
 
 
 def test_kappa_with_the_majority_equals_a_plain_count(run):
@@ -84,7 +85,7 @@ def test_kappa_with_the_majority_equals_a_plain_count(run):
     nc, pv = table.scores[:, CELLS.index("non_correct")], table.scores[:, CELLS.index("proto_violated")]
     pairs = [(majority[i], a > b) for i, a, b in zip(table.ids, nc, pv, strict=True) if i in majority and np.isfinite(a + b)]
     metric = cohen_kappa_score(*zip(*[(m == "correct", r) for m, r in pairs if m != "tie"], strict=True))
-    found = body(run)["table3"]
+    found = body(run)["details"]["table3"]
     assert found["half"]["all"]["kappa"]["value"] == pytest.approx(metric)
     assert found["half"]["all"]["accuracy"]["value"] == pytest.approx(np.mean([r for _, r in pairs]))
     assert found["people"]["all"]["accuracy"]["value"] == pytest.approx(np.mean([m == "correct" for m in majority.values()]))
@@ -97,7 +98,7 @@ def test_kappa_with_the_majority_equals_a_plain_count(run):
 
 
 def test_differences_are_found_where_they_are_and_only_there(run):
-    found = {(p["first"], p["second"]): p for p in body(run)["accuracy_pairs"]}
+    found = {(p["first"], p["second"]): p for p in body(run)["details"]["accuracy_pairs"]}
     assert len(found) == 10
     assert found["reads", "typical"]["p_holm"] < 0.05 and found["reads", "typical"]["difference"]["low"] > 0
     assert found["half", "other half"]["p_holm"] > 0.05
@@ -105,7 +106,7 @@ def test_differences_are_found_where_they_are_and_only_there(run):
 
 
 def test_quantities_match_one_scorer_alone_and_people_change_none_of_them(run, tmp_path):
-    everything = body(run)["scorers"]
+    everything = body(run)["estimates"]
     for table in read_scores(run):
         alone = five_quantities(*table.scores.T, clusters=table.triplets, resamples=400)
         assert everything[table.scorer]["all"]["incongruent"] == alone.incongruent._asdict()
@@ -116,9 +117,13 @@ def test_a_leaderboard_row_says_what_was_measured_on_what(run):
     rows = [json.loads(line) for line in (run / "leaderboard.jsonl").read_text().splitlines()]
     assert [row["scorer"] for row in rows] == list(KINDS) and pq.read_table(run / "leaderboard.parquet").to_pylist() == rows
     row = rows[0]
-    q = body(run)["scorers"]["reads"]["all"]
-    assert (row["value"], row["incongruent_low"], row["pairs"]) == (q["incongruent"]["value"], q["incongruent"]["low"], 240)
-    assert (row["dataset_id"], row["dataset_task_id"], row["scenes"], row["seconds"]) == ("bench", "controls", True, 48.0)
+    q = body(run)["estimates"]["reads"]["all"]
+    assert (row["value"], row["incongruent_low"], row["incongruent_n"]) == (
+        q["incongruent"]["value"],
+        q["incongruent"]["low"],
+        240,
+    )
+    assert (row["dataset_id"], row["dataset_task_id"], row["scenes"], row["seconds"]) == ("bench", "incongruent", True, 48.0)
     assert (
         row["verdict"] == reading(five_quantities(*read_scores(run)[0].scores.T, clusters=read_scores(run)[0].triplets)).verdict
     )
@@ -144,15 +149,15 @@ def test_the_page_says_the_answer_first_and_stands_alone(run):
 @pytest.mark.parametrize("scale", ["none", "minmax", "rank"])
 def test_normalisations_keep_order_and_have_their_range(run, scale, tmp_path):
     copied = shutil.copytree(run, tmp_path / "run")
-    make_report(copied, resamples=100, normalise=scale)
-    for name, cells in body(copied)["distributions"].items():
+    report(copied, ProtoBias(resamples=100, normalise=scale))
+    for name, cells in body(copied)["details"]["distributions"].items():
         values = [value for row in cells.values() for value in row]
         assert all(row == sorted(row) for row in cells.values())
         if scale != "none" and name != "constant":
             assert 0 <= min(values) <= max(values) <= 1
         if scale == "rank" and name == "constant":
             assert set(values) == {0.5}
-    assert body(copied)["normalisation"] == scale
+    assert body(copied)["details"]["normalisation"] == scale
 
 
 def test_two_pictures_a_text_are_reported_as_what_they_are(run, tmp_path):
@@ -160,11 +165,11 @@ def test_two_pictures_a_text_are_reported_as_what_they_are(run, tmp_path):
     keep = [c in ("non_correct", "proto_violated") for c in table["cell"].to_pylist()]
     (tmp_path / "manifest.json").write_bytes((run / "manifest.json").read_bytes())
     pq.write_table(table.filter(pa.array(keep)), tmp_path / "scores.parquet")
-    make_report(tmp_path, resamples=100)
+    report(tmp_path, ProtoBias(resamples=100))
     page = (tmp_path / "report.html").read_text()
     assert "only the paper's accuracy can be measured" in page and "Prefers the typical picture" in page
     assert "Incongruent against congruent" not in page and "Reads the text" not in page
-    assert body(tmp_path)["scorers"]["reads"]["all"]["congruent"]["value"] is None
+    assert body(tmp_path)["estimates"]["reads"]["all"]["congruent"]["value"] is None
 
 
 def test_few_pairs_are_not_called_understanding():

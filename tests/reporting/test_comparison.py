@@ -199,7 +199,7 @@ def test_eleven_real_pictures_from_the_command_line(tmp_path, cli):
     assert {(r["image"], r["prompt"]) for r in rows} == wanted and len(rows) == 22 and {r["status"] for r in rows} == {"ok"}
     reported = cli("report", str(tmp_path / "run"))
     assert reported.returncode == 0 and "horned_cat.jpg" in (tmp_path / "run" / "report.html").read_text()
-    means = json.loads((tmp_path / "run" / "report.json").read_text())["scorers"]["random"]["mean"]
+    means = json.loads((tmp_path / "run" / "results.json").read_text())["estimates"]["random"]["all"]["mean"]
     by_prompt = [
         np.mean([float(r["score"]) for r in rows if r["scorer"] == "random" and r["prompt"] == p])
         for p in {p for _, p in wanted}

@@ -232,6 +232,6 @@ def test_a_dataset_of_two_pictures_gives_the_papers_accuracy_and_nothing_more(tm
     ]  # fmt: skip
     won = np.mean([right["score"] > wrong["score"] for right, wrong in zip(scored[::2], scored[1::2], strict=True)])
     make_report(tmp_path / "run", None, None, 200)
-    found = json.loads((tmp_path / "run" / "report.json").read_text())["scorers"]["random"]["all"]
+    found = json.loads((tmp_path / "run" / "results.json").read_text())["estimates"]["random"]["all"]
     assert found["incongruent"]["value"] == pytest.approx(won) and found["incongruent"]["n"] == 6
     assert found["congruent"]["n"] == found["sensitivity"]["n"] == 0 and "nan" not in capsys.readouterr().out

@@ -1,39 +1,30 @@
-"""Stage: scores in, numbers with intervals and a page to look at out."""
+"""ProtoBias in words and pictures: the page of a run, and what a terminal shows of it."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 import protoscore
-from protoscore.benchmarks.protobias.annotations import Human, Ties, annotations_of, read_human
+from protoscore.benchmarks.protobias.annotations import Human
 from protoscore.benchmarks.protobias.cells import CellRows
-from protoscore.benchmarks.protobias.leaderboard import leaderboard, write_leaderboard
 from protoscore.benchmarks.protobias.schema import Cell
-from protoscore.benchmarks.protobias.study import (
-    CELL_TITLES,
-    QUARTILES,
-    Normalisation,
-    Study,
-    make_study,
-    numbers,
-    read_seconds,
-)
+from protoscore.benchmarks.protobias.study import CELL_TITLES, QUARTILES, Study
 from protoscore.benchmarks.protobias.tables import CELLS, CellTable, read_scores
 from protoscore.benchmarks.protobias.wording import Reading, reading
 from protoscore.errors import DatasetError, ImageError
-from protoscore.folder import manifest_hash, read_manifest, write_text
-from protoscore.reporting.pages import environment, number, thumbnail
-from protoscore.reporting.summary import make_summary
-from protoscore.reporting.tables import is_own_images
+from protoscore.figures import number
+from protoscore.folder import read_manifest
+from protoscore.reporting.pages import environment, thumbnail
+from protoscore.reporting.results import ALL
+from protoscore.reporting.terminal import TerminalTable, terminal_table
 from protoscore.sources.rows import Row
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 WORST = 6  # pairs shown a scorer
 PAPER_PAIRS = 1_800  # text-image pairs of the paper's Table 10
@@ -62,50 +53,30 @@ class Mistake(NamedTuple):
     margin: float  # in standard deviations of the scorer's scores
 
 
-def make_report(
-    run: Path, dataset: str | None = None, out: Path | None = None, resamples: int = 2000, human: Path | None = None,
-    human_ties: Ties = "left_out", normalise: Normalisation = "minmax",
-) -> Path:  # fmt: skip
-    """Print the table, write ``report.json``, ``leaderboard.jsonl`` and ``.parquet`` and the HTML page; return the page's path.
-
-    A run over a team's own pictures has no cells to compare: it gets the page of :mod:`protoscore.reporting.summary`.
+def page(study: Study, run: Path, dataset: str | None = None) -> str:
+    """The page of a run.
 
     Args:
-        dataset: the scored dataset, for the pictures of the worst pairs, and for its annotations if it has some.
-        human: people's choices on the pairs (see ``annotations``), for kappa as in the paper's Table 3.
-        human_ties: whether a majority without a preference is left out of kappa, or counts as wrong.
-        normalise: how scores of different scales are brought to one for the picture of their distributions.
+        dataset: the scored dataset, for the pictures of the worst pairs.
 
     Raises:
-        DatasetError: ``run`` is no finished run over a benchmark, ``dataset`` is not the one that was scored, or annotations
-            do not fit.
+        DatasetError: ``dataset`` is not the one that was scored.
     """
-    if is_own_images(run):
-        return make_summary(run, out, resamples)
-    tables = read_scores(run)
-    manifest = read_manifest(run)
-    annotations = human or annotations_of(dataset)
-    people = read_human(annotations, tables[0].ids) if annotations else None
-    study = make_study(tables, people, human_ties, read_seconds(run), normalise, resamples)
-    readings = {name: reading(groups["all"]) for name, groups in study.quantities.items()}
-    _print(study, readings, manifest)
-    pictures = _pictures(dataset, manifest, tables) if dataset else {}
-    write_text(run / "report.json", json.dumps({"run": manifest_hash(run)} | numbers(study), indent=1) + "\n")
-    write_leaderboard(leaderboard(study, manifest, run), run)
-    path = out or run / "report.html"
-    write_text(path, _page(study, readings, manifest, pictures, tables))
-    return path
-
-
-def _page(study: Study, readings: dict[str, Reading], manifest: dict[str, Any], pictures: dict, tables: list[CellTable]) -> str:
-    domains = [name for name in next(iter(study.table3.values())) if name != "all"]
+    tables, manifest = read_scores(run), read_manifest(run)
+    readings = readings_of(study)
+    domains = [name for name in next(iter(study.table3.values())) if name != ALL]
     return environment(Path(__file__).parent).get_template("report.html.jinja").render(
-        study=study, readings=readings, manifest=manifest, pictures=pictures, quantities=QUANTITIES,
-        version=protoscore.__version__,
+        study=study, readings=readings, manifest=manifest, pictures=_pictures(dataset, manifest, tables) if dataset else {},
+        quantities=QUANTITIES, version=protoscore.__version__,
         answer=answer(readings), states={t.scorer: t.states for t in tables}, order=by_understanding(study), domains=domains,
         quartiles=QUARTILES, cells=CELL_TITLES, paper_pairs=PAPER_PAIRS, annotated=_annotated(study.human),
         scored={t.scorer: sum(t.states.values()) for t in tables},
     )  # fmt: skip
+
+
+def readings_of(study: Study) -> dict[str, Reading]:
+    """Each scorer's quantities in words."""
+    return {name: reading(groups[ALL]) for name, groups in study.quantities.items()}
 
 
 def answer(readings: dict[str, Reading]) -> list[tuple[str, str, list[str]]]:
@@ -121,7 +92,7 @@ def by_understanding(study: Study) -> list[str]:
     """Scorers from the most to the least semantically sensitive; by the paper's accuracy where there are two cells only."""
 
     def key(name: str) -> float:
-        q = study.quantities[name]["all"]
+        q = study.quantities[name][ALL]
         value = q.sensitivity.value if study.four_cells else q.incongruent.value
         return -value if np.isfinite(value) else 1.0
 
@@ -140,51 +111,43 @@ def _short(value: float) -> str:
     return "1.0" if value >= 0.995 else f"{value:.2f}".replace("0.", ".")
 
 
-def _print(study: Study, readings: dict[str, Reading], manifest: dict[str, Any]) -> None:
-    kind = "drawn scenes, not photographs" if manifest["scenes"] else "pictures"
-    title = f"Five quantities on {kind}; 95 % intervals below"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    for name in ("scorer", *QUANTITIES):
-        table.add_column(name, no_wrap=True)
+def shown(study: Study, run: Path) -> list[RenderableType]:
+    """The five quantities, kappa with people where there is some, and the verdicts, for a terminal."""
+    readings = readings_of(study)
+    kind = "drawn scenes, not photographs" if read_manifest(run)["scenes"] else "pictures"
+    rows: list[list[Text]] = []
     for name in by_understanding(study):
-        short = name if len(name) < 19 else f"…{name[-17:]}"
-        values = study.quantities[name]["all"]._asdict().items()
-        table.add_row(Text(short), *(_value(q, e.value) for q, e in values))
-        table.add_row("", *(f"{_short(e.low)}–{_short(e.high)}" if e.value == e.value else "" for _, e in values), style="dim")
-    console = Console()
-    console.print(table)
-    if study.human is not None:
-        _print_people(console, study)
+        values = study.quantities[name][ALL]._asdict().items()
+        rows.append([Text(name if len(name) < 19 else f"…{name[-17:]}"), *(Text(_value(q, e.value)) for q, e in values)])
+        bounds = (f"{_short(e.low)}–{_short(e.high)}" if e.value == e.value else "" for _, e in values)
+        rows.append([Text(""), *(Text(text, style="dim") for text in bounds)])
+    headings = ("scorer", *QUANTITIES)
+    parts: list[RenderableType] = [
+        terminal_table(headings, rows, headings, f"Five quantities on {kind}; 95 % intervals below"),
+        *([_people(study)] if study.human is not None else []),
+    ]
     for verdict, tone, names in answer(readings):
         style = {"good": "green", "bad": "red", "neutral": ""}[tone]
-        console.print(Text(f"{verdict}: ", style=f"bold {style}") + Text(", ".join(names)), soft_wrap=True)
+        parts.append(Text(f"{verdict}: ", style=f"bold {style}") + Text(", ".join(names)))
     if len(readings) < 4:
-        for name, r in readings.items():
-            console.print(Text(f"{name}: ", style="bold") + Text(r.text))
+        parts += [Text(f"{name}: ", style="bold") + Text(r.text) for name, r in readings.items()]
+    return parts
 
 
 def _value(quantity: str, value: float) -> str:
     return "-" if value != value else f"{value:+.3f}" if quantity == "gap" else f"{value:.3f}"
 
 
-def _print_people(console: Console, study: Study) -> None:
+def _people(study: Study) -> TerminalTable:
     """Table 3 of the paper: kappa with the human majority and accuracy, by domain."""
-    table = Table(
-        title="Kappa with people, and accuracy, on the annotated pairs",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
     domains = list(study.table3["people"])
-    for name in ("", *domains):
-        table.add_column(name, no_wrap=True)
+    rows = []
     for name, row in study.table3.items():
         kappas = [kappa.value if (kappa := row[d].kappa) else float("nan") for d in domains]
-        cells = [
-            f"{number(k, True, 2)}  {number(row[d].accuracy.value, digits=2)}" for k, d in zip(kappas, domains, strict=True)
-        ]
-        table.add_row(Text(name), *cells, style="bold" if name == "people" else "")
-    console.print(table)
+        cells = (f"{number(k, True, 2)}  {number(row[d].accuracy.value, digits=2)}" for k, d in zip(kappas, domains))
+        rows.append([Text(cell, style="bold" if name == "people" else "") for cell in (name, *cells)])
+    headings = ("", *domains)
+    return terminal_table(headings, rows, headings, "Kappa with people, and accuracy, on the annotated pairs")
 
 
 def mistakes(table: CellTable, count: int = WORST) -> list[Mistake]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,10 +10,13 @@ from numpy.typing import NDArray
 from protoscore.benchmarks.protobias.annotations import Human, Ties
 from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS, Cell
 from protoscore.benchmarks.protobias.tables import CELLS, CellTable
+from protoscore.benchmarks.protobias.tasks import TASKS
+from protoscore.benchmarks.protobias.wording import reading
 from protoscore.errors import DatasetError
+from protoscore.reporting.results import ALL, Results
 from protoscore.stats.paired import holm, minmax, rank_normalise
 from protoscore.stats.pairwise import FiveQuantities
-from protoscore.stats.panel import Draws, Groups, Pairing, compare_choices, five_quantities_by_group
+from protoscore.stats.panel import Draws, Groups, ScorerPair, compare_choices, five_quantities_by_group
 from protoscore.stats.resampling import Estimate, mean
 
 Normalisation = Literal["none", "minmax", "rank"]
@@ -80,10 +81,10 @@ def make_study(
     draws = Draws(first.triplets, resamples, seed)
     names = [table.scorer for table in tables]
     everything = np.ones(len(first.ids), bool)
-    domains = {"all": everything} | {d: first.domains == d for d in present(DOMAINS, first.domains)}
+    domains = {ALL: everything} | {d: first.domains == d for d in present(DOMAINS, first.domains)}
     found = five_quantities_by_group(scores, draws, groups_of(first))
     pairs = (_choices(scores, [(NC, PV)]), _choices(scores, [(NC, NV), (PC, PV)]))
-    accuracy, sensitivity = (_compared(names, compare_choices(c, draws, {"all": everything})["all"]) for c in pairs)
+    accuracy, sensitivity = (_compared(names, compare_choices(c, draws, {ALL: everything})[ALL]) for c in pairs)
     return Study(
         names, dict(zip(names, found, strict=True)), _table3(names, found, pairs[0], human, ties, first, draws, domains),
         human, accuracy, sensitivity, {t.scorer: _distribution(t, normalisation) for t in tables}, normalisation, seconds or {},
@@ -93,7 +94,7 @@ def make_study(
 
 def groups_of(table: CellTable) -> dict[str, NDArray[np.bool_]]:
     """Everything, each domain, each knob, and each domain with each knob."""
-    groups = {"all": np.ones(len(table.ids), bool)}
+    groups = {ALL: np.ones(len(table.ids), bool)}
     domains = {d: table.domains == d for d in present(DOMAINS, table.domains)}
     knobs = {k: table.knobs == k for k in present(KNOBS, table.knobs)}
     both = {f"{d} / {k}": domains[d] & knobs[k] for d in domains for k in knobs}
@@ -106,12 +107,6 @@ def present(order: tuple[str, ...], values: NDArray[np.str_]) -> list[str]:
     return [name for name in order if name in found] + sorted(found - set(order))
 
 
-def read_seconds(run: Path) -> dict[str, float]:
-    """Seconds that scoring took, by scorer; empty where a run does not say."""
-    path = run / "timing.json"
-    return json.loads(path.read_text(encoding="utf-8"))["scoring_seconds"] if path.is_file() else {}
-
-
 def _choices(scores: NDArray, cells: list[tuple[int, int]]) -> NDArray[np.float64]:
     """(rows, comparisons, scorers): 1 where the first cell scores strictly higher, NaN where a score is missing."""
     columns = []
@@ -121,7 +116,7 @@ def _choices(scores: NDArray, cells: list[tuple[int, int]]) -> NDArray[np.float6
     return np.stack(columns, axis=1)
 
 
-def _compared(names: list[str], pairings: list[Pairing]) -> list[Compared]:
+def _compared(names: list[str], pairings: list[ScorerPair]) -> list[Compared]:
     adjusted = holm([pairing.p for pairing in pairings])
     return [
         Compared(names[p.first], names[p.second], p.difference, p.kappa, float(corrected))
@@ -159,20 +154,16 @@ def _distribution(table: CellTable, normalisation: Normalisation) -> dict[str, l
     return found
 
 
-def numbers(study: Study) -> dict[str, Any]:
-    """A study as plain values for JSON."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, tuple) and hasattr(value, "_asdict"):
-            return {key: plain(inner) for key, inner in value._asdict().items()}
-        if isinstance(value, dict):
-            return {key: plain(inner) for key, inner in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(inner) for inner in value]
-        return None if isinstance(value, float) and not np.isfinite(value) else value
-
-    body = study._asdict()
-    human = body.pop("human")
-    body["scorers"] = plain(body.pop("quantities"))
-    body["annotated"] = None if human is None else {"pairs": int(human.rated.sum()), "annotators": human.annotators}
-    return {key: plain(value) for key, value in body.items()}
+def study_results(study: Study) -> Results:
+    """A study in the form that every benchmark has."""
+    human = study.human
+    columns: dict[str, dict[str, Any]] = {}
+    for name in study.scorers:
+        reference = study.table3[name].items()
+        columns[name] = {"verdict": reading(study.quantities[name][ALL]).verdict}
+        columns[name] |= {f"accuracy_{domain}": found.accuracy.value for domain, found in reference}
+        columns[name] |= {f"kappa_{domain}": None if found.kappa is None else found.kappa.value for domain, found in reference}
+    details = {key: value for key, value in study._asdict().items() if key not in ("scorers", "quantities", "human")}
+    details["annotated"] = None if human is None else {"pairs": int(human.rated.sum()), "annotators": human.annotators}
+    estimates = {name: {group: q._asdict() for group, q in groups.items()} for name, groups in study.quantities.items()}
+    return Results(benchmark="protobias", estimates=estimates, tasks=list(TASKS), columns=columns, details=details)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import yaml
 
-TASKS = {"incongruent": "pairs", "congruent": "controls", "sensitivity": "controls"}  # quantity -> the config that it needs
+from protoscore.reporting.results import Task
+
+TASKS = (
+    Task(id="incongruent", config="pairs"),
+    Task(id="congruent", config="controls"),
+    Task(id="sensitivity", config="controls"),
+)
 
 
 def eval_yaml(name: str) -> str:
@@ -17,6 +23,6 @@ def eval_yaml(name: str) -> str:
             "has learned to prefer the unusual is near 1 in incongruent and near 0 in congruent."
         ),
         "evaluation_framework": "protoscore",
-        "tasks": [{"id": task, "config": config, "split": "test"} for task, config in TASKS.items()],
+        "tasks": [task.model_dump() for task in TASKS],
     }
     return yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=110)
