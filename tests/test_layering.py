@@ -20,8 +20,9 @@ COMPONENTS = ("scorers", "vlms", "generators", "embedders", "image_filters")
 STAGES = ("images", "filters", "embedding", "scoring", "judging")
 # From below to above; a room may know those of its own line and of the lines before it, but for the rules further down.
 ORDER = (
-    GROUND, ("sources", "scenes"), ("modeling",), ("vlms",), ("asking",), ("scorers", "generators", "embedders", "image_filters"),
-    STAGES, ("reporting",), ("publishing", "uploads", "spaces", "callbacks"), ("benchmarks",), ("cli",),
+    GROUND, ("sources", "scenes"), ("modeling",), ("vlms",), ("asking",),
+    ("scorers", "generators", "embedders", "image_filters"), STAGES, ("reporting",),
+    ("publishing", "uploads", "spaces", "callbacks"), ("benchmarks",), ("cli",),
 )  # fmt: skip
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 GENERAL = (
