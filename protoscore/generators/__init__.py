@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import BaseModel
 
-from protoscore.scenes.spec import SceneSpec
 from protoscore.schema import Status
 
 if TYPE_CHECKING:
+    import numpy as np
     from PIL.Image import Image
 
 
@@ -19,44 +19,31 @@ class Wanted(NamedTuple):
 
     id: str  # no other wanted picture has it
     text: str  # its own description, which it is later held against
-    seed: int
+    seed: int  # in [0, 2**63)
     spec: BaseModel | None = None  # what it must show, as structure
-    fields: Mapping[str, str] = {}  # whatever the benchmark wants to find beside the picture again
+    fields: Mapping[str, str] = {}  # whatever the benchmark wants to find beside the picture again; the same names in all
     group: str = ""  # pictures of one group stand together, and are of use together only: one refused, all refused
 
 
 class Generated(NamedTuple):
-    """What came of it: an RGB image, or a state and why. ``geometry``: what the generator knows it drew, as JSON holds it."""
+    """What came of it: a picture, or a state and why. ``geometry``: what the generator knows it drew, as JSON holds it.
 
-    image: Image | None
+    A picture is an RGB image, or a float array (height, width, 3) in [0, 1], which the stage checks and turns into one.
+    """
+
+    image: Image | np.ndarray | None
     status: Status = Status.OK
     reason: str = ""
     geometry: Any = None
 
 
-class Request(NamedTuple):
-    """One picture to make. Diffusion models read the description, the scene world reads the spec."""
-
-    description: str
-    scene: SceneSpec
-    seed: int
-
-
-class Picture(NamedTuple):
-    """What came of a request: an RGB image, or why there is none. ``geometry`` is what the generator knows it drew."""
-
-    image: Image | None
-    refusal: str | None = None
-    geometry: list[Any] | None = None
-
-
 class Generator(Protocol):
-    """Makes pictures, one a request, in order. ``name`` and ``parameters`` go into manifests."""
+    """Makes pictures, one per :class:`Wanted`, in order. It may raise: the stage finds out which one it cannot make."""
 
     name: str
-    parameters: dict[str, Any]
+    revision: str  # of the weights, or of what draws
+    parameters: dict[str, Any]  # what else moves a picture; for manifests, so no path and no key
     photographic: bool  # False: every table and card must say that these are scenes
+    batch_size: int
 
-    def refuses(self, subject: str) -> str | None: ...
-
-    def generate(self, requests: list[Request]) -> list[Picture]: ...
+    def generate(self, wanted: Sequence[Wanted]) -> list[Generated]: ...

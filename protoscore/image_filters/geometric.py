@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from protoscore.errors import ConfigError
+from protoscore.image_filters import Measured, Shown
 from protoscore.scenes.draw import Element
-from protoscore.scenes.geometry import assess
-
-if TYPE_CHECKING:
-    from protoscore.filters import Shown
+from protoscore.scenes.geometry import RULES, assess
+from protoscore.scenes.spec import SceneSpec
 
 
-def create() -> Callable[[Shown], tuple[int, str]]:
-    """The filter as a component.
+class Geometric:
+    """Not a model's opinion: the shares of every element that can be seen, and where they stand."""
 
-    Raises:
-        ConfigError: when called on a picture whose generator does not know its geometry.
-    """
+    name = "geometric"
+    revision = RULES
 
-    def check(shown: Shown) -> tuple[int, str]:
-        if shown.geometry is None:
-            raise ConfigError("the geometric filter works on scenes only; choose a filter that looks at the picture")
-        return assess(shown.scene, [Element(*element) for element in shown.geometry])
+    def __init__(self) -> None:
+        self.parameters: dict[str, Any] = {}
 
-    return check
+    def measure(self, pictures: Iterator[Shown], folder: Path) -> Iterator[Measured]:
+        """Raises: ConfigError on a picture whose generator does not know its geometry."""
+        for shown in pictures:
+            if shown.geometry is None or shown.spec is None:
+                raise ConfigError("the geometric filter works on scenes only; choose a filter that looks at the picture")
+            score, reason = assess(SceneSpec.model_validate(shown.spec), [Element(*element) for element in shown.geometry])
+            yield Measured(score, reason=reason)
+
+
+def create(source: str | None = None) -> Geometric:
+    if source:
+        raise ConfigError("the geometric filter has nothing to choose from; name it 'geometric'")
+    return Geometric()

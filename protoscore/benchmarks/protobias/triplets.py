@@ -1,0 +1,51 @@
+"""Triplets as a stage folder, and the pictures that they want."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from protoscore.benchmarks.protobias.schema import Cell, Triplet
+from protoscore.folder import claimed, parts, read_rows, write_manifest, write_table
+from protoscore.generators import Wanted
+from protoscore.schema import derive_seed
+
+
+def write_triplets(out: Path, triplets: Iterable[Triplet], parameters: dict[str, Any]) -> int:
+    """Store triplets as a stage folder and return how many there are.
+
+    Raises:
+        DatasetError: ``out`` holds something else.
+    """
+    out, parameters = Path(out), {"benchmark": "protobias"} | parameters
+    with claimed(out, "triplets", parameters):
+        rows = [t.model_dump() for t in triplets]
+        schema = pa.schema([(name, pa.string()) for name in Triplet.model_fields])
+        write_table(out / "part-00000.parquet", pa.Table.from_pylist(rows, schema))
+        write_manifest(out, "triplets", parameters, rows=len(rows))
+    return len(rows)
+
+
+def read_triplets(folder: Path) -> list[Triplet]:
+    """Every triplet of a folder that :func:`write_triplets` made."""
+    return [Triplet.model_validate(row) for row in read_rows(parts(folder))]
+
+
+def wanted_pictures(
+    triplets: Iterable[Triplet], renditions: int = 1, seed: int = 0, cells: Sequence[Cell] = tuple(Cell)
+) -> Iterator[Wanted]:
+    """``renditions`` pictures of each of ``cells`` for every triplet, each with a seed of its own.
+
+    The cells of a triplet and rendition are of use together only: one that cannot be drawn leaves all of them out.
+    """
+    for triplet in triplets:
+        for rendition in range(renditions):
+            group = f"{triplet.id}-{rendition}"
+            for cell in cells:
+                yield Wanted(
+                    f"{group}-{cell.value}", triplet.description(cell), derive_seed(seed, triplet.id, rendition, cell.value),
+                    triplet.scene(cell), {"triplet": triplet.id, "rendition": str(rendition), "cell": cell.value}, group,
+                )  # fmt: skip
