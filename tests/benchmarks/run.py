@@ -17,9 +17,9 @@ from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
 from protoscore.benchmarks.protobias.validator import check
 from protoscore.benchmarks.protobias.writers.template import write
-from protoscore.generators import Request
+from protoscore.generators import Wanted
+from protoscore.generators._drawn import draw
 from protoscore.generators.scene import create
-from protoscore.images import draw_png
 from protoscore.scenes.sprites import manifest
 from protoscore.schema import derive_seed
 from protoscore.stats.pairwise import five_quantities
@@ -43,19 +43,19 @@ def python(code: str, *arguments: str) -> Callable[[], object]:
     return lambda: subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
 
 
-def requests(count: int) -> list[Request]:
+def wishes(count: int) -> list[Wanted]:
     counts = {"animals": count // 3, "objects": count // 3, "demography": count // 3}
     triplets = write(load_taxonomy(), counts, seed=8, refuses=manifest().refused.get)
     cells = list(Cell)
     chosen = ((t, cells[i % 4]) for i, t in enumerate(triplets))
-    return [Request(t.description(c), t.scene(c), derive_seed(t.id, c.value)) for t, c in chosen]
+    return [Wanted(t.id, t.description(c), derive_seed(t.id, c.value), t.scene(c)) for t, c in chosen]
 
 
-def draw_all(part: list[Request]) -> int:
-    return len([draw_png(picture) for picture in create(256).generate(part)])
+def draw_all(part: list[Wanted]) -> int:
+    return sum(drawn.png is not None for drawn in draw(create(size=256), part))
 
 
-def draw_on_two_cores(work: list[Request], pool: ProcessPoolExecutor) -> None:
+def draw_on_two_cores(work: list[Wanted], pool: ProcessPoolExecutor) -> None:
     assert sum(pool.map(draw_all, [work[0::2], work[1::2]])) == len(work)
 
 
@@ -76,7 +76,7 @@ def main() -> None:
     wrote, checked = best(lambda: list(write(taxonomy, PAPER)), lambda: [check(t, taxonomy) for t in written])
     print(f"8,225 triplets             {wrote + checked:8.2f} s: written {wrote:.2f}, validated {checked:.2f}, one core")
 
-    work = requests(1200)
+    work = wishes(1200)
     with ProcessPoolExecutor(2) as pool:
         draw_on_two_cores(work, pool)
         one, two = best(lambda: draw_all(work), lambda: draw_on_two_cores(work, pool))

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import random
+import re
+import runpy
 import shutil
 import signal
 import subprocess
@@ -22,7 +24,11 @@ from datasets import Image as ImageFeature
 from datasets import get_dataset_config_names, load_dataset
 from PIL import Image
 
+from protoscore.benchmarks.protobias.dataset import write_configs
 from protoscore.benchmarks.protobias.schema import Cell
+from protoscore.catalog import load
+from protoscore.errors import DatasetError
+from protoscore.filters import filter_pictures
 from protoscore.folder import read_manifest
 from tests.conftest import BUILD, ROOT, run
 
@@ -115,16 +121,73 @@ def test_killed_anywhere_it_goes_on_to_the_same_bytes(dataset, tmp_path):
     result = run(*BUILD, "--out", str(out))
     assert result.returncode == 0, result.stderr
     assert tree(out) == tree(dataset)
+    assert not [path for path in tmp_path.rglob(".*") if path.name != ".lock"], "what the killed ones left is swept"
 
 
-def test_other_parameters_do_not_overwrite_a_build(dataset, tmp_path):
-    work = dataset.with_name(dataset.name + ".work")
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        (["--seed", "5"], "seed: 4 there, 5 now"),
+        (["--triplets", "40"], "triplets: 160 there, 40 now"),
+        (["--domains", "objects"], 'domains: ["animals", "objects", "demography"] there, ["objects"] now'),
+        (["--split", "test"], 'split: null there, "test" now'),
+        (["--drawable"], "drawable: false there, true now"),
+        (["-o", "size=64", "--size", "64"], "generator.options.size: 96 there, 64 now"),
+    ],
+)
+def test_other_parameters_do_not_overwrite_a_build(dataset, tmp_path, option, named):
+    """Also where the dataset itself was removed: its work is named, which is what has to go."""
+    work = tmp_path / "dataset.work"
+    shutil.copytree(dataset.with_name("dataset.work"), work)
+    with pytest.raises(DatasetError, match=re.escape(named)) as refusal:
+        runpy.run_path(str(ROOT / BUILD[0]))["build"]([*BUILD[1:], *option, "--out", str(tmp_path / "dataset")])
+    assert f"{work} holds" in str(refusal.value) and "\n" not in str(refusal.value) and not (tmp_path / "dataset").exists()
+
+
+def test_two_builds_at_once_are_one_and_a_refusal(tmp_path):
+    arguments = [
+        sys.executable,
+        BUILD[0],
+        "--triplets",
+        "60",
+        "--renditions",
+        "1",
+        "--size",
+        "48",
+        "--out",
+        str(tmp_path / "d"),
+    ]
+    some = [subprocess.Popen(arguments, cwd=ROOT, text=True, stdout=-1, stderr=-1) for _ in range(3)]
+    said = [(process.communicate()[1], process.returncode) for process in some]
+    assert 0 in [code for _, code in said]
+    assert all(code == 0 or (code == 2 and "another process" in text and text.count("\n") == 1) for text, code in said)
+    assert read_manifest(tmp_path / "d")["rows"]["triplets/test"] > 0
+    assert not [path for path in tmp_path.rglob(".*") if path.name != ".lock"]
+
+
+def test_what_is_published_is_verified(dataset, tmp_path):
     out = tmp_path / "dataset"
-    shutil.copytree(work, out.with_name("dataset.work"))
-    arguments = [a if a != "4" else "5" for a in BUILD]  # another seed
-    result = run(*arguments, "--out", str(out))
-    assert result.returncode == 2 and "other parameters" in result.stderr and result.stderr.count("\n") == 1
-    assert not out.exists()
+    shutil.copytree(dataset, out)
+    shutil.copytree(dataset.with_name("dataset.work"), tmp_path / "dataset.work")
+    damaged = out / "pairs" / "test-00000.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+    result = run(*BUILD, "--out", str(out))
+    assert result.returncode == 2 and "damaged" in result.stderr and "pairs/test-00000.parquet" in result.stderr
+
+
+def test_a_configuration_file_says_the_same_as_the_command_line(dataset, tmp_path):
+    """The work of the command line's build is taken up, so every parameter is the same; a mistake has file and line."""
+    shutil.copytree(dataset.with_name("dataset.work"), tmp_path / "dataset.work")
+    file = tmp_path / "small.yaml"
+    file.write_text(
+        "generator: {name: scene, options: {size: 96}}\nfilters: [geometric]\ntriplets: 160\nrenditions: 2\nseed: 9\n"
+    )
+    result = run(BUILD[0], "--config", str(file), "--seed", "4", "--out", str(tmp_path / "dataset"))
+    assert result.returncode == 0, result.stderr
+    assert tree(tmp_path / "dataset") == tree(dataset)
+    file.write_text("triplets: 160\nrendition: 2\n")
+    result = run(BUILD[0], "--config", str(file), "--out", str(tmp_path / "other"))
+    assert result.returncode == 2 and f"{file}:2: rendition: unknown key" in result.stderr and result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("option", [["--taxonomy", "pyproject.toml"], ["--triplets", "0"], ["--size", "none"]])
@@ -141,7 +204,7 @@ def test_a_folder_of_somebody_elses_is_never_touched(dataset, tmp_path):
     (out / "thesis.txt").write_text("three years of work")
     result = run(*BUILD, "--out", str(out))
     assert result.returncode == 2 and "holds something else" in result.stderr
-    assert tree(out) == {"thesis.txt": b"three years of work"} and not (tmp_path / "dataset.draft").exists()
+    assert tree(out) == {"thesis.txt": b"three years of work"} and not list(tmp_path.glob("*/.draft*"))
 
 
 def test_the_training_quota_cuts_all_domains_alike(tmp_path):
@@ -153,36 +216,30 @@ def test_the_training_quota_cuts_all_domains_alike(tmp_path):
 
 def test_a_rejected_picture_takes_its_pair_out_and_is_kept_with_its_reason(dataset, tmp_path):
     """Hide one picture's subject in the geometry that the generator noted: the filter must see it, and only it go."""
-    sys.path.insert(0, str(ROOT / "dataset_scripts" / "protobias"))
-    from assemble import assemble
-
-    from protoscore.filters import filter_images
-
     work = tmp_path / "work"
     shutil.copytree(dataset.with_name("dataset.work"), work)
     path = work / "images" / "part-00000.parquet"
     table = pq.read_table(path)
     rows = table.to_pylist()
     hidden = next(row for row in rows if row["status"] == "ok" and row["cell"] == "non_correct")
+    rendition = int(hidden["rendition"])
     geometry = json.loads(hidden["geometry"])
     subject = next(element for element in geometry if element[0] == "subject")
     subject[-1] = 0.2
     hidden["geometry"] = json.dumps(geometry)
     pq.write_table(pa.Table.from_pylist(rows, table.schema), path)
     shutil.rmtree(work / "filter")
-    counts = filter_images(work / "triplets", work / "images", work / "filter")
-    assemble(work, tmp_path / "out", train_pairs=12_000)
-
+    counts = filter_pictures(work / "images", [load("image_filters", "geometric")], work / "filter")
     assert counts["rejected"] == 1
+    facts = write_configs(work / "triplets", work / "images", work / "filter", tmp_path / "out", train_pairs=12_000)
+
+    assert facts["rows"].get("rejected/train", 0) + facts["rows"].get("rejected/test", 0) == 1
     rejected = [row for p in (tmp_path / "out" / "rejected").glob("*.parquet") for row in pq.read_table(p).to_pylist()]
-    assert [(r["triplet"], r["rendition"], r["cell"]) for r in rejected] == [
-        (hidden["triplet"], hidden["rendition"], "non_correct")
-    ]
-    assert rejected[0]["score"] < 8 and "hidden" in rejected[0]["why"] and rejected[0]["image"]["bytes"] == hidden["image"]
+    assert [(r["triplet"], r["rendition"], r["cell"]) for r in rejected] == [(hidden["triplet"], rendition, "non_correct")]
+    assert rejected[0]["score"] < 8 and "hidden" in rejected[0]["why"] and rejected[0]["image"] == hidden["image"]
     for config in ("pairs", "controls"):
         before, after = (
             {(r["triplet"], r["rendition"]) for p in (d / config).glob("*.parquet") for r in pq.read_table(p).to_pylist()}
             for d in (dataset, tmp_path / "out")
         )
-        assert before - after == {(hidden["triplet"], hidden["rendition"])} and not after - before
-    assert "- config_name: rejected" in (tmp_path / "out" / "README.md").read_text()
+        assert before - after == {(hidden["triplet"], rendition)} and not after - before

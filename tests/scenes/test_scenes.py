@@ -13,10 +13,11 @@ from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
 from protoscore.benchmarks.protobias.writers.template import write
 from protoscore.catalog import load
 from protoscore.errors import ConfigError, UnknownName
-from protoscore.filters import Shown
-from protoscore.generators import Request
+from protoscore.generators import Wanted
+from protoscore.image_filters import Shown
 from protoscore.scenes.draw import draw_scene, visible_shares
 from protoscore.scenes.geometry import assess
+from protoscore.scenes.people import Person, draw_person
 from protoscore.scenes.spec import SceneSpec
 from protoscore.scenes.sprites import PALETTE, manifest
 
@@ -106,20 +107,22 @@ def test_a_thing_behind_is_partly_covered_and_a_thing_in_front_is_not(key):
 
 def test_what_cannot_be_shown_is_refused_by_name():
     generator = load("generators", "scene", size=48)
-    drawn, refused = (
-        generator.generate([Request("", SceneSpec(subject=s, extra="box", environment="park"), 0)])[0]
-        for s in ("muslim_woman", "nigerian_woman")
+    wishes = [SceneSpec(subject=s, extra="box", environment="park") for s in ("muslim_woman", "nigerian_woman")]
+    person = Person(gender="female", age="elderly")
+    drawn, refused, portrait, unspecified = generator.generate(
+        [Wanted(str(n), "A woman.", 0, spec) for n, spec in enumerate([*wishes, person, None])]
     )
-    assert drawn.image is not None and drawn.refusal is None
-    assert refused.image is None and "nigerian_woman" in refused.refusal and "legal status" in refused.refusal
+    assert drawn.image is not None and drawn.status == "ok" and drawn.geometry
+    assert refused.status == "refused" and "nigerian_woman" in refused.reason and "legal status" in refused.reason
+    assert portrait.image.tobytes() == draw_person(person, 0, 48).tobytes() and portrait.geometry is None
+    assert unspecified.status == "refused" and "from a spec" in unspecified.reason
     with pytest.raises(UnknownName, match="did you mean 'penguin'"):
         draw_scene(SceneSpec(subject="pengin", extra="box", environment="park"), 0, 48)
     with pytest.raises(UnknownName, match="backdrop"):
         draw_scene(SceneSpec(subject="penguin", extra="box", environment="moon"), 0, 48)
 
 
-def test_the_geometric_filter_does_not_pretend_to_see_photographs():
-    check = load("image_filters", "geometric")
-    scene = SceneSpec(subject="penguin", extra="box", environment="park")
+def test_the_geometric_filter_does_not_pretend_to_see_photographs(tmp_path):
+    spec = SceneSpec(subject="penguin", extra="box", environment="park").model_dump()
     with pytest.raises(ConfigError, match="scenes only"):
-        check(Shown(b"", "A penguin.", scene, None))
+        list(load("image_filters", "geometric").measure(iter([Shown("1", b"", "A penguin.", spec, None)]), tmp_path))
