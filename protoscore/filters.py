@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from protoscore.errors import ConfigError, ProtoscoreError
-from protoscore.folder import MANIFEST, claimed, parts, read_manifest, read_rows, write_manifest, write_table
+from protoscore.folder import MANIFEST, claimed, manifest_hash, parts, read_manifest, read_rows, write_manifest, write_table
 from protoscore.image_filters import ImageFilter, Measured, Shown
 from protoscore.images import RESERVED
-from protoscore.schema import Status
+from protoscore.schema import Status, content_id
 from protoscore.sqlite import connect, transaction
 
 KEEP_FROM = 8  # of 10; "main subject and controlled attributes are present with at most minor ambiguity"
@@ -69,13 +69,16 @@ def filter_pictures(pictures: Path, filters: Sequence[ImageFilter], out: Path, k
     names = [one.name for one in filters]
     if not names or len(set(names)) < len(names):
         raise ConfigError("name at least one filter, each of them once")
-    read_manifest(pictures, "images")
+    made = read_manifest(pictures, "images")
+    # What was wanted, and not what came of it: after 'images --retry' the new pictures alone are measured.
+    wanted = content_id(json.dumps([made["parameters"], made["parent"]], sort_keys=True))
     described = [{"name": one.name, "revision": one.revision, "parameters": one.parameters} for one in filters]
-    parameters = {"filters": described, "rule": "all", "keep_from": keep_from}
-    with claimed(out, "filter", parameters, parent=pictures):
-        if (out / MANIFEST).is_file():  # the same pictures and the same filters: only what failed is tried again
+    parameters = {"filters": described, "rule": "all", "keep_from": keep_from, "pictures": wanted}
+    with claimed(out, "filter", parameters):
+        if (out / MANIFEST).is_file():
             facts = read_manifest(out, "filter")
-            if not any(states.get(Status.ERROR) for states in facts["states"].values()):
+            failed = any(states.get(Status.ERROR) for states in facts["states"].values())
+            if facts["parent"] == manifest_hash(pictures) and not failed:
                 return facts["counts"]
         with closing(connect(out / "measured.sqlite", _STORE)) as db:
             found = [_measure(pictures, one, out, db) for one in filters]

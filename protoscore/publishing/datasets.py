@@ -5,7 +5,6 @@ from __future__ import annotations
 import filecmp
 import shutil
 import uuid
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,11 +19,12 @@ from protoscore.folder import MANIFEST, manifest_hash, plain_disk_errors
 if TYPE_CHECKING:
     from datasets import Features
 
-ROWS_PER_FILE, ROWS_PER_GROUP = 5_000, 200  # the groups' size is what bounds the memory
+ROWS_PER_GROUP, BYTES_PER_GROUP = 200, 64_000_000  # of pictures; what is held in memory for each table
+ROWS_PER_FILE, BYTES_PER_FILE = 5_000, 500_000_000
 
 
 class DatasetTables:
-    """Open Parquet files ``CONFIG/SPLIT-00000.parquet`` of at most ``ROWS_PER_FILE`` rows each.
+    """Parquet files ``CONFIG/SPLIT-00000.parquet`` of bounded size, written row by row.
 
     Args:
         root: folder of the dataset.
@@ -34,39 +34,59 @@ class DatasetTables:
     def __init__(self, root: Path, features: Mapping[str, Features]):
         self._root = root
         self._schemas = {config: columns.arrow_schema for config, columns in features.items()}
-        self._rows: dict[str, list[dict[str, Any]]] = {}
-        self._open: dict[str, tuple[str, pq.ParquetWriter]] = {}
-        self.counts: Counter[str] = Counter()  # by "config/split"
+        self._tables: dict[str, _Table] = {}  # by "config/split"
 
     def add(self, config: str, split: str, row: Mapping[str, Any]) -> None:
         key = f"{config}/{split}"
-        self._rows.setdefault(key, []).append({name: row.get(name) for name in self._schemas[config].names})
-        self.counts[key] += 1
-        if len(self._rows[key]) == ROWS_PER_GROUP:
-            self._flush(key)
-
-    def _flush(self, key: str) -> None:
-        schema = self._schemas[key.split("/")[0]]
-        name = f"{key}-{(self.counts[key] - 1) // ROWS_PER_FILE:05d}.parquet"
-        if self._open.get(key, ("", None))[0] != name:
-            self._close(key)
-            path = self._root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            options = {"compression": "snappy", "use_content_defined_chunking": True, "write_page_index": True}
-            self._open[key] = name, pq.ParquetWriter(path, schema, **options)
-        self._open[key][1].write_table(pa.Table.from_pylist(self._rows.pop(key), schema))
-
-    def _close(self, key: str) -> None:
-        if key in self._open:
-            self._open.pop(key)[1].close()
+        if key not in self._tables:
+            self._tables[key] = _Table(self._root / key, self._schemas[config])
+        self._tables[key].add(row)
 
     def close(self) -> dict[str, int]:
         """Write what is left; returns rows by ``config/split``."""
-        for key in list(self._rows):
-            self._flush(key)
-        for key in list(self._open):
-            self._close(key)
-        return dict(sorted(self.counts.items()))
+        for table in self._tables.values():
+            table.close()
+        return {key: self._tables[key].count for key in sorted(self._tables)}
+
+
+class _Table:
+    """The files of one split of one config. Where groups and files end depends on the rows alone."""
+
+    def __init__(self, stem: Path, schema: pa.Schema):
+        self._stem, self._schema = stem, schema
+        self._rows: list[dict[str, Any]] = []
+        self._writer: pq.ParquetWriter | None = None
+        self._files = self._in_file = self._file_bytes = self._group_bytes = 0
+        self.count = 0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        size = sum(len(value["bytes"]) for value in row.values() if isinstance(value, dict) and value.get("bytes"))
+        self._rows.append({name: row.get(name) for name in self._schema.names})
+        self.count, self._in_file = self.count + 1, self._in_file + 1
+        self._group_bytes, self._file_bytes = self._group_bytes + size, self._file_bytes + size
+        if self._in_file == ROWS_PER_FILE or self._file_bytes >= BYTES_PER_FILE:
+            self.close()
+        elif len(self._rows) == ROWS_PER_GROUP or self._group_bytes >= BYTES_PER_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        if self._writer is None:
+            self._stem.parent.mkdir(parents=True, exist_ok=True)
+            path = self._stem.with_name(f"{self._stem.name}-{self._files:05d}.parquet")
+            options = {"compression": "snappy", "use_content_defined_chunking": True, "write_page_index": True}
+            self._writer = pq.ParquetWriter(path, self._schema, **options)
+        self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
+        self._rows, self._group_bytes = [], 0
+
+    def close(self) -> None:
+        """End the file that is open; the next row begins another one."""
+        self._flush()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer, self._files = None, self._files + 1
+            self._in_file = self._file_bytes = 0
 
 
 @contextmanager

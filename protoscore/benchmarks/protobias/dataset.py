@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,9 @@ def write_configs(triplets: Path, pictures: Path, filtered: Path, out: Path, tra
     made = read_manifest(pictures, "images")
     generator = made["parameters"]["generator"]
     files = parts(pictures)
-    cells = (row for path in track(files, description="assembling", disable=len(files) < 10) for row in read_rows([path]))
+    cells = (
+        row for path in track(files, description="assembling", disable=len(files) < 10) for row in read_rows([path], batch=16)
+    )
     for _, group in groupby(cells, key=lambda row: (row["triplet"], row["rendition"])):
         layout.add(list(group), generator["name"])
     rows = layout.close()
@@ -141,7 +143,7 @@ class _Layout:
         return columns
 
 
-def _for_people(triplets: Mapping[str, Triplet], verdicts: Iterator[dict[str, Any]] | Any) -> set[tuple[str, int]]:
+def _for_people(triplets: Mapping[str, Triplet], verdicts: Iterable[dict[str, Any]]) -> set[tuple[str, int]]:
     """The pairs to annotate: the same number per domain where there are enough, different triplets first."""
     kept: dict[tuple[str, int], set[str]] = {}
     for row in verdicts:
