@@ -8,10 +8,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
+import yaml
 from PIL import Image
 
+from protoscore.errors import DatasetError
 from protoscore.modeling.protoscore import ProtoScore
+from protoscore.publishing import Kind
+from protoscore.publishing.stage import Options, listing, pack
 from training.protoscore import reward
+from training.protoscore.run_card import card
 
 
 def test_a_run_leaves_a_whole_checkpoint_a_record_and_its_own_card(trained):
@@ -52,3 +58,36 @@ def test_what_is_uploaded_is_ours_alone(trained, tmp_path, monkeypatch):
     sent = set(filter_repo_objects(paths, ignore_patterns=given["ignore_patterns"]))
     assert {"model.safetensors", "README.md", "training_run.json", "classifier.py", "tokenizer.json"} <= sent
     assert not [path for path in sent if path.startswith("checkpoint") or path.endswith((".bin", ".pt"))]
+
+
+def test_what_a_run_leaves_can_be_published_without_what_only_the_trainer_needs(trained, tmp_path):
+    """Checkpoints with their optimizers, logs and arguments stay here, and that is said; pickled weights are refused."""
+    folder = Path(shutil.copytree(trained, tmp_path / "trained"))
+    (folder / "training_args.bin").write_bytes(b"pickle")
+    (folder / "runs").mkdir()
+    (folder / "runs" / "events.out").write_bytes(b"log")
+    assert list(folder.glob("checkpoint-*/optimizer.pt"))
+    with pack(Kind.MODEL, folder, "org/mine", Options()) as parcel:
+        assert {file.name for file in parcel.files} == {path.name for path in trained.iterdir() if path.is_file()}
+        assert "needs it: checkpoint-3, checkpoint-6, runs, training_args.bin" in listing(parcel)[-1]
+    (folder / "pytorch_model.bin").write_bytes(b"pickle")
+    with pytest.raises(DatasetError, match=r"pytorch_model\.bin may hold code"), pack(Kind.MODEL, folder, "org/mine", Options()):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("incongruent", "congruent", "says"),
+    [
+        (0.34, 0.33, None),
+        (0.75, 0.25, "In 75 % of its pairs the right picture shows the less"),
+        (0.2, 0.5, "In 50 % of its pairs the right picture shows the more"),
+    ],
+)
+def test_a_card_tells_of_a_shortcut_where_the_pairs_teach_one(trained, incongruent, congruent, says):
+    record = json.loads((trained / "training_run.json").read_text())
+    record["pairs"] |= {"incongruent": incongruent, "congruent": congruent, "same_subject": 1 - incongruent - congruent}
+    text = card(record | {"adapter": True, "base": "Qwen/Qwen3-VL-4B-Instruct"})
+    assert ("Shortcut" in text) == (says is not None) and (says or "") in text
+    metadata = yaml.safe_load(text.split("---")[1])
+    assert (metadata["library_name"], metadata["base_model"]) == ("peft", "Qwen/Qwen3-VL-4B-Instruct")
+    assert metadata["license"] == "cc-by-sa-4.0" and "CC BY-SA 4.0" in text and "a licence of its own" in text
