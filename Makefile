@@ -34,10 +34,10 @@ bench: $(VENV)/.installed  ## speed, as ratios and rates measured in one run
 	for name in run scoring report stats judging model; do $(BIN)/python -m tests.benchmarks.$$name || exit 1; done
 
 scene-judge: $(VENV)/.installed  ## train scene-judge-tiny again and measure it (about 80 minutes on two cores)
-	bash training/make_judge.sh $(BIN)
+	bash training/embedded/make_judge.sh $(BIN)
 
 tiny-model: $(VENV)/.installed  ## train protoscore-tiny again and measure it (about an hour on two cores)
-	bash training/make_tiny.sh $(BIN)
+	bash training/embedded/make_tiny.sh $(BIN)
 
 clean:  ## remove everything that can be made again
 	rm -rf $(DEMO) $(DEMO).work build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

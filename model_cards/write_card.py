@@ -1,4 +1,4 @@
-"""Fill a model card from a results file: ``python model_cards/write_card.py TEMPLATE RESULTS MODEL_FOLDER``.
+"""Fill a model card from a results file: ``python -m model_cards.write_card TEMPLATE RESULTS MODEL_FOLDER``.
 
 Every number of a card comes from the results file that is named in it, or from a recipe of ``training/``; a field without a
 value is an error.
@@ -18,7 +18,7 @@ from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS
 from protoscore.errors import ConfigError
 from protoscore.folder import write_text
 
-RECIPES = Path(__file__).resolve().parent.parent / "training" / "recipes"
+RECIPES = Path(__file__).resolve().parent.parent / "training"
 
 
 def estimate(values: dict) -> str:
@@ -38,7 +38,7 @@ def write_card(template: Path, results: Path, folder: Path) -> None:
     )
     environment.filters["estimate"] = estimate
     weights = sum(path.stat().st_size for path in folder.iterdir() if path.name != "README.md")
-    recipes = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in RECIPES.glob("*.yaml")}
+    recipes = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in RECIPES.glob("*/recipes/*.yaml")}
     card = environment.get_template(template.name).render(
         **facts, recipes=recipes, megabytes=f"{weights / 1e6:.1f}", results=results.name, version=protoscore.__version__
     )
