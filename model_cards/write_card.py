@@ -49,11 +49,11 @@ def _facts(report: dict, results: Path) -> dict:
     """What a template may use, by the kind of results."""
     if "protocols" in report:
         return report
-    if "protoscore" not in report.get("scorers", {}):
+    if "protoscore" not in report.get("estimates", {}):
         raise ConfigError(f"{results} has no results of 'protoscore' and none of a judge; write them as the Makefile does")
-    groups = report["scorers"]["protoscore"]
+    groups, details = report["estimates"]["protoscore"], report["details"]
     named = {"domains": [d for d in DOMAINS if d in groups], "knobs": [k for k in KNOBS if k in groups]}
-    return {"groups": groups, "triplets": report["triplets"], "resamples": report["resamples"], **named}
+    return {"groups": groups, "triplets": details["triplets"], "resamples": details["resamples"], **named}
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ def test_numbers_in_the_text_of_a_card_come_from_a_file(folder):
     report = json.loads(source.read_text())
     recipes = [yaml.safe_load(path.read_text()) for path in (ROOT / "training").glob("*/recipes/*.yaml")]
     known = {f"{value:,}" for recipe in recipes for value in recipe.values() if isinstance(value, int)}
-    known |= {f"{value:,}" for value in report.values() if isinstance(value, int)}
+    known |= {f"{value:,}" for value in (report | report.get("details", {})).values() if isinstance(value, int)}
     assert set(re.findall(r"\b\d{1,3},\d{3}\b", text)) <= known
     figures = {f"{e[key]:.3f}" for e in estimates(report) for key in ("value", "low", "high")}
     assert set(re.findall(r"(?<![\d.])-?\d\.\d{3}\b", text)) <= figures
@@ -180,7 +180,7 @@ def test_a_judges_results_are_possible(path):
 def test_a_results_file_is_possible(path):
     report = json.loads(path.read_text())
     Results.model_validate(report)
-    for scorer, groups in report["scorers"].items():
+    for scorer, groups in report["estimates"].items():
         domains = [name for name in groups if name in ("animals", "objects", "demography")]
         for name, five in groups.items():
             where = (path.name, scorer, name)
@@ -191,7 +191,7 @@ def test_a_results_file_is_possible(path):
             assert five["gap"]["value"] == pytest.approx(five["congruent"]["value"] - five["incongruent"]["value"], abs=1e-9), (
                 where
             )
-        assert groups["all"]["incongruent"]["n"] + groups["all"]["incongruent"]["left_out"] == report["triplets"]
+        assert groups["all"]["incongruent"]["n"] + groups["all"]["incongruent"]["left_out"] == report["details"]["triplets"]
         for quantity in ("incongruent", "congruent", "sensitivity", "preference"):
             parts = [groups[name][quantity] for name in domains]
             whole = sum(part["value"] * part["n"] for part in parts) / sum(part["n"] for part in parts)

@@ -70,9 +70,10 @@ def test_a_recipe_is_named_with_and_without_an_equals_sign():
 def test_the_table_of_mixes_is_made_from_results_files(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(compare_mixes, "RESULTS", tmp_path / "results")
     five = {q: {"value": 0.5 + i / 10, "low": 0.4, "high": 0.95, "n": 10} for i, q in enumerate(compare_mixes.QUANTITIES)}
-    report = {"run": "x", "triplets": 10, "resamples": 100, "scorers": {"constant": {}, "protoscore:mine": {"all": five}}}
-    (tmp_path / "report.json").write_text(json.dumps(report))
-    given = ["--report", str(tmp_path / "report.json")]
+    report = {"run": "x", "details": {"triplets": 10, "resamples": 100}}
+    report["estimates"] = {"constant": {}, "protoscore:mine": {"all": five}}
+    (tmp_path / "results.json").write_text(json.dumps(report))
+    given = ["--report", str(tmp_path / "results.json")]
     compare_mixes.main(["add", "from_record", *given, "--model", str(trained)])
     settings = ["--set", "pairs=32000", "incongruent=0.75", "congruent=0.25", "same_subject=0.0"]
     compare_mixes.main(["add", "from_recipe", *given, "--recipe", "tiny_counterbalanced", *settings, "--test-set", "other"])

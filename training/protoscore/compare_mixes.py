@@ -3,7 +3,7 @@
 ``add`` keeps what a measured run found in ``results/NAME.json``; ``table`` writes the table from those files::
 
     protoscore score FRESH_TEST -s protoscore:MODEL --out SCORES && protoscore report SCORES
-    python -m training.protoscore.compare_mixes add NAME --report SCORES/report.json --model MODEL
+    python -m training.protoscore.compare_mixes add NAME --report SCORES/results.json --model MODEL
     python -m training.protoscore.compare_mixes table
 
 ``compare_mixes.sh`` does all of it, training included.
@@ -40,12 +40,13 @@ def add(name: str, report: Path, model: Path | None, recipe: str | None, overrid
         ConfigError: the report holds no ProtoScore, or nothing says how the model was trained.
     """
     found = json.loads(report.read_text(encoding="utf-8"))
-    scorers = [scorer for scorer in found["scorers"] if scorer.split(":")[0] == "protoscore"]
+    scorers = [scorer for scorer in found["estimates"] if scorer.split(":")[0] == "protoscore"]
     if len(scorers) != 1:
         raise ConfigError(f"{report} holds {len(scorers)} ProtoScore models ({', '.join(scorers)}); score one at a time")
-    groups = found["scorers"][scorers[0]]
+    groups = found["estimates"][scorers[0]]
+    details = {key: found["details"][key] for key in ("triplets", "resamples")}
     result = {
-        "name": name, "test_set": test_set, "triplets": found["triplets"], "resamples": found["resamples"], "run": found["run"],
+        "name": name, "test_set": test_set, **details, "run": found["run"],
         "pairs": _pairs(model, recipe, overrides), "groups": groups,
     }  # fmt: skip
     path = RESULTS / f"{name}.json"
@@ -106,7 +107,7 @@ def main(arguments: list[str]) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     adding = commands.add_parser("add", help="keep a measured run")
     adding.add_argument("name", help="what the table calls the run")
-    adding.add_argument("--report", type=Path, required=True, help="report.json of 'protoscore report'")
+    adding.add_argument("--report", type=Path, required=True, help="results.json of 'protoscore report'")
     adding.add_argument("--model", type=Path, help=f"the trained model's folder, with its {RECORD}")
     adding.add_argument("--recipe", help="where there is no such file: the recipe it was trained with")
     adding.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="and what the command line overrode")
