@@ -71,7 +71,10 @@ def test_what_a_run_leaves_can_be_published_without_what_only_the_trainer_needs(
         assert {file.name for file in parcel.files} == {path.name for path in trained.iterdir() if path.is_file()}
         assert "needs it: checkpoint-3, checkpoint-6, runs, training_args.bin" in listing(parcel)[-1]
     (folder / "pytorch_model.bin").write_bytes(b"pickle")
-    with pytest.raises(DatasetError, match=r"pytorch_model\.bin may hold code"), pack(Kind.MODEL, folder, "org/mine", Options()):
+    with (
+        pytest.raises(DatasetError, match=r"pytorch_model\.bin may hold code"),
+        pack(Kind.MODEL, folder, "org/mine", Options()),
+    ):
         pass
 
 
