@@ -8,7 +8,7 @@ export HF_HUB_DISABLE_TELEMETRY ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: help demo test check bench tiny-model scene-judge clean
+.PHONY: help demo test check docs bench tiny-model scene-judge clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,22 +22,25 @@ $(VENV)/.installed: pyproject.toml
 demo: $(VENV)/.installed  ## build pictures, train an evaluator, test metrics, write a report (about 4 minutes)
 	@bash demo.sh $(BIN) $(DEMO)
 
-test: $(VENV)/.installed  ## the test suite, offline
-	$(BIN)/python -m pytest
+test: $(VENV)/.installed  ## the test suite, offline, on two processes
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/.installed  ## format, lint, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.installed  ## write docs/cli.md from the commands
+	$(BIN)/python docs/make_cli.py
+
 bench: $(VENV)/.installed  ## speed, as ratios and rates measured in one run
 	for name in run scoring report stats judging model; do $(BIN)/python -m tests.benchmarks.$$name || exit 1; done
 
 scene-judge: $(VENV)/.installed  ## train scene-judge-tiny again and measure it (about 80 minutes on two cores)
-	bash training/make_judge.sh $(BIN)
+	bash training/embedded/make_judge.sh $(BIN)
 
 tiny-model: $(VENV)/.installed  ## train protoscore-tiny again and measure it (about an hour on two cores)
-	bash training/make_tiny.sh $(BIN)
+	bash training/embedded/make_tiny.sh $(BIN)
 
 clean:  ## remove everything that can be made again
 	rm -rf $(DEMO) $(DEMO).work build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

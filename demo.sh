@@ -12,7 +12,7 @@ say "1/4  300 triplets of animals, four pictures each"
 say "2/4  training the paper's recipe, live and small (about 3 minutes)"
 if [ ! -d "$out/paper" ]; then # a folder of this name is a finished training; a stopped one starts again
   rm -rf "$out/paper.part"
-  "$bin/python" training/train_protoscore.py --recipe tiny_paper --output_dir "$out/paper.part"
+  "$bin/python" -m training.protoscore.train --recipe tiny_paper --output_dir "$out/paper.part"
   mv "$out/paper.part" "$out/paper"
 fi
 

@@ -1,4 +1,4 @@
-"""Fill a model card from a results file: ``python model_cards/write_card.py TEMPLATE RESULTS MODEL_FOLDER``.
+"""Fill a model card from a results file: ``python -m model_cards.write_card TEMPLATE RESULTS MODEL_FOLDER``.
 
 Every number of a card comes from the results file that is named in it, or from a recipe of ``training/``; a field without a
 value is an error.
@@ -18,7 +18,7 @@ from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS
 from protoscore.errors import ConfigError
 from protoscore.folder import write_text
 
-RECIPES = Path(__file__).resolve().parent.parent / "training" / "recipes"
+RECIPES = Path(__file__).resolve().parent.parent / "training"
 
 
 def estimate(values: dict) -> str:
@@ -38,7 +38,7 @@ def write_card(template: Path, results: Path, folder: Path) -> None:
     )
     environment.filters["estimate"] = estimate
     weights = sum(path.stat().st_size for path in folder.iterdir() if path.name != "README.md")
-    recipes = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in RECIPES.glob("*.yaml")}
+    recipes = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in RECIPES.glob("*/recipes/*.yaml")}
     card = environment.get_template(template.name).render(
         **facts, recipes=recipes, megabytes=f"{weights / 1e6:.1f}", results=results.name, version=protoscore.__version__
     )
@@ -49,11 +49,11 @@ def _facts(report: dict, results: Path) -> dict:
     """What a template may use, by the kind of results."""
     if "protocols" in report:
         return report
-    if "protoscore" not in report.get("scorers", {}):
+    if "protoscore" not in report.get("estimates", {}):
         raise ConfigError(f"{results} has no results of 'protoscore' and none of a judge; write them as the Makefile does")
-    groups = report["scorers"]["protoscore"]
+    groups, details = report["estimates"]["protoscore"], report["details"]
     named = {"domains": [d for d in DOMAINS if d in groups], "knobs": [k for k in KNOBS if k in groups]}
-    return {"groups": groups, "triplets": report["triplets"], "resamples": report["resamples"], **named}
+    return {"groups": groups, "triplets": details["triplets"], "resamples": details["resamples"], **named}
 
 
 if __name__ == "__main__":

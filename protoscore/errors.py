@@ -45,3 +45,8 @@ class UnknownName(ProtoscoreError):
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}? " if close else ""
         super().__init__(f"unknown {kind} {name!r}; {hint}known: {', '.join(known)}")
+
+
+def first_line(error: object) -> str:
+    """The first line of an error's message, or its kind where it has none; for a message of one line."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

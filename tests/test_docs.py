@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -22,7 +23,7 @@ ELSEWHERE = {
     "git": "needs a remote",
     "make": "the Makefile's own targets; .ci/run runs test and check",
     "source": "the suite has its environment",
-    "accelerate": "needs the 4B weights; tests/test_training.py runs the same recipes at tiny size",
+    "accelerate": "needs the 4B weights; tests/training runs the same recipes at tiny size",
 }
 SMALLER = {"--triplets 500": "--triplets 40", "--limit 100": "--limit 8"}  # the same commands on less
 
@@ -111,6 +112,11 @@ def test_every_command_of_a_page_exists(page, monkeypatch, tmp_path):
         name, *arguments = line[line.index("protoscore") + 1 :]
         subcommand = program.commands[name]  # type: ignore[attr-defined]
         assert subcommand.make_context(name, arguments).params
+
+
+def test_the_page_of_the_commands_says_what_the_commands_say():
+    made = runpy.run_path(str(ROOT / "docs" / "make_cli.py"))
+    assert made["PAGE"].read_text(encoding="utf-8") == made["page"](), "docs/cli.md is stale; run: make docs"
 
 
 def test_every_link_leads_somewhere():

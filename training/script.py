@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
-from protoscore.errors import ProtoscoreError
-from protoscore.modeling.checkpoint import first_line
+from protoscore.errors import ProtoscoreError, first_line
 
 
 def run(main: Callable[[list[str]], None]) -> None:
-    """``main`` with the arguments of the command line."""
+    """``main`` with the arguments of the command line, of a module that was started by its name."""
     try:
         main(sys.argv[1:])
     except (ProtoscoreError, OSError) as error:  # OSError: no such model or file, and transformers says which
-        print(f"{Path(sys.argv[0]).stem}: {first_line(error)}", file=sys.stderr)
+        print(f"{main.__globals__['__spec__'].name}: {first_line(error)}", file=sys.stderr)
         raise SystemExit(2) from None

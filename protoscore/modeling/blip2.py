@@ -10,8 +10,8 @@ from torch.nn.functional import normalize
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoTokenizer, Blip2ForImageTextRetrieval
 
-from protoscore.errors import CheckpointError
-from protoscore.modeling.checkpoint import fetch, first_line, load_model
+from protoscore.errors import CheckpointError, first_line
+from protoscore.modeling.checkpoint import fetch, load_model
 from protoscore.modeling.records import config_of, tokenizer_digest
 
 MAX_TEXT_TOKENS = 32  # of the reference implementation (LAVIS), with [CLS] and [SEP]

@@ -14,7 +14,7 @@ from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationE
 from safetensors import SafetensorError
 from transformers import PreTrainedModel
 
-from protoscore.errors import CheckpointError, ConfigError
+from protoscore.errors import CheckpointError, ConfigError, first_line
 
 DTYPES = ("float32", "bfloat16", "float16")
 _SMALL = ("*.json", "*.txt", "*.jinja", "*.model")  # configuration and tokenizer
@@ -130,11 +130,6 @@ def pick_dtype(dtype: str) -> torch.dtype:
     if dtype not in DTYPES:
         raise ConfigError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
     return getattr(torch, dtype)
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message, for a message of one line."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _download(source: str, revision: str | None, files: Sequence[str]) -> Path:

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from transformers import BlipTextConfig, BlipTextModel, BlipVisionConfig, BlipVisionModel
 
-from protoscore.errors import CheckpointError
-from protoscore.modeling.checkpoint import first_line, read_pickle_free, refuse_keys
+from protoscore.errors import CheckpointError, first_line
+from protoscore.modeling.checkpoint import read_pickle_free, refuse_keys
 
 MEAN, STD = 0.16717362830052426, 1.0333394966054072  # of the raw reward, from the authors' code
 HEAD_WIDTH = 64  # of one attention head in every ViT of the BLIP family

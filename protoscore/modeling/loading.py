@@ -15,8 +15,8 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoModelForSequenceClassification, AutoProcessor, BitsAndBytesConfig, PreTrainedModel, ProcessorMixin
 from transformers.utils import logging
 
-from protoscore.errors import CheckpointError, ConfigError, MissingExtra
-from protoscore.modeling.checkpoint import Checkpoint, fetch, first_line, pick_device, refuse_keys
+from protoscore.errors import CheckpointError, ConfigError, MissingExtra, first_line
+from protoscore.modeling.checkpoint import Checkpoint, fetch, pick_device, refuse_keys
 from protoscore.modeling.classifier import register
 
 WEIGHTS = ("model*.safetensors", "adapter_model*.safetensors")

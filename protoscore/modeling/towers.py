@@ -11,8 +11,8 @@ import torch
 from PIL import Image
 from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer, BatchFeature
 
-from protoscore.errors import CheckpointError
-from protoscore.modeling.checkpoint import Checkpoint, fetch, first_line, load_model
+from protoscore.errors import CheckpointError, first_line
+from protoscore.modeling.checkpoint import Checkpoint, fetch, load_model
 from protoscore.modeling.pixels import middle
 
 

@@ -9,8 +9,8 @@ import torch
 from PIL.Image import Image
 from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoProcessor, CLIPModel, T5Tokenizer
 
-from protoscore.errors import CheckpointError
-from protoscore.modeling.checkpoint import Checkpoint, fetch, first_line, load_model
+from protoscore.errors import CheckpointError, first_line
+from protoscore.modeling.checkpoint import Checkpoint, fetch, load_model
 from protoscore.modeling.clip_t5 import ClipT5
 from protoscore.modeling.first_token import FirstToken, cut, picture, single_token
 from protoscore.modeling.pixels import padded

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,11 @@ from protoscore.errors import DatasetError
 RECORD = ".protoscore-publish.json"  # what was published from a folder, and as which revision; it stays here
 SENT_THOUGH_HIDDEN = (".gitattributes", ".eval_results")
 LEFT_BEHIND = ("__pycache__", "*.pyc", "*.egg-info")
+# What a Trainer keeps beside a model, for itself: to go on from, and its logs.
+TRAINERS_OWN = (
+    "checkpoint-*", "runs/*", "training_args.bin", "trainer_state.json", "optimizer.*", "scheduler.pt", "scaler.pt",
+    "rng_state*",
+)  # fmt: skip
 
 PICKLES = (".bin", ".ckpt", ".h5", ".joblib", ".npy", ".npz", ".pickle", ".pkl", ".pt", ".pth")
 SECRET_NAMES = (
@@ -48,11 +53,12 @@ class File(NamedTuple):
         return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def collect(folder: Path, token: str | None = None) -> list[File]:
+def collect(folder: Path, token: str | None = None, left_behind: Sequence[str] = ()) -> list[File]:
     """The files of ``folder`` that are published, by name. Hidden files and caches stay here.
 
     Args:
         token: the user's own token; a file that holds it is refused.
+        left_behind: patterns of names that stay here too, unread.
 
     Raises:
         DatasetError: no such folder; nothing in it; a link, a pickle, or something that looks like a secret.
@@ -62,6 +68,8 @@ def collect(folder: Path, token: str | None = None) -> list[File]:
     files = []
     for path in _walk(folder):
         name = path.relative_to(folder).as_posix()
+        if matches(name, left_behind):
+            continue
         _refuse_secret_name(name)
         if not _is_left_behind(name):
             files.append(File(name, path, _size(name, path)))
@@ -70,6 +78,11 @@ def collect(folder: Path, token: str | None = None) -> list[File]:
     for file in files:
         _refuse_content(file, token)
     return files
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a file's path in its folder fits one of ``patterns``, in which ``*`` stands for folders too."""
+    return any(fnmatch(name, pattern) for pattern in patterns)
 
 
 def build_id(folder: Path, files: list[File], seen: Callable[[File], None] = lambda file: None) -> str:
@@ -103,7 +116,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 def _is_left_behind(name: str) -> bool:
     steps = name.split("/")
     hidden = any(step.startswith(".") for step in steps) and steps[0] not in SENT_THOUGH_HIDDEN
-    return hidden or any(fnmatch(step, pattern) for step in steps for pattern in LEFT_BEHIND)
+    return hidden or any(matches(step, LEFT_BEHIND) for step in steps)
 
 
 def _size(name: str, path: Path) -> int:
@@ -122,7 +135,7 @@ def _size(name: str, path: Path) -> int:
 
 def _refuse_secret_name(name: str) -> None:
     base = name.rsplit("/", 1)[-1].lower()
-    if any(fnmatch(base, pattern) for pattern in SECRET_NAMES):
+    if matches(base, SECRET_NAMES):
         raise DatasetError(f"{name} looks like a secret; take it out of the folder")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from protoscore.errors import HubError
+from protoscore.errors import HubError, first_line
 from protoscore.publishing.files import File
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _plain_errors(repository: Repository) -> Iterator[None]:
 def _refusal(error: HfHubHTTPError, repository: Repository) -> str:
     """What a status of the Hub means for somebody who publishes, and what to do."""
     status = error.response.status_code
-    said = f"{status}: {_first_line(error.server_message)}" if error.server_message else f"{status}"
+    said = f"{status}: {first_line(error.server_message).rstrip('.')}" if error.server_message else f"{status}"
     name = f"{repository.type} {repository.id}"
     known = {
         400: f"the Hub does not take this ({said}); nothing was published",
@@ -229,8 +229,3 @@ def _refusal(error: HfHubHTTPError, repository: Repository) -> str:
     if status >= 500:
         return f"the Hub has a fault of its own ({said}); the same command goes on later, and what arrived is not sent again"
     return known.get(status, f"the Hub refuses ({said})")
-
-
-def _first_line(text: object) -> str:
-    lines = [line.strip() for line in str(text).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(text).__name__

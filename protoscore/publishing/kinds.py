@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
-from protoscore.errors import ConfigError, DatasetError
+from protoscore.errors import ConfigError, DatasetError, first_line
 from protoscore.publishing import Kind
 from protoscore.publishing.cards import DatasetMetadata, Info, Metadata, ModelMetadata, SpaceMetadata, read_card, typed
 from protoscore.publishing.files import File
@@ -156,7 +156,7 @@ def _check_table(folder: Path, files: list[File], info: Info, split: str) -> Non
                 found = Features.from_arrow_schema(table.schema_arrow)
                 rows += table.metadata.num_rows
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise DatasetError(f"{file.name} is no Parquet file ({str(error).splitlines()[0]})") from error
+            raise DatasetError(f"{file.name} is no Parquet file ({first_line(error)})") from error
         if list(found.items()) != list(announced.items()):
             other = [n for n in {**announced, **found} if announced.get(n) != found.get(n)] or ["the order of columns"]
             raise ConfigError(f"{card}: dataset_info and {file.name} differ in {other[0]}")
@@ -172,7 +172,7 @@ def _check_eval_yaml(folder: Path, metadata: DatasetMetadata) -> None:
     try:
         benchmark = EvalYaml.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is no YAML ({str(error).splitlines()[0]})") from error
+        raise ConfigError(f"{path} is no YAML ({first_line(error)})") from error
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
@@ -189,7 +189,7 @@ def _check_safetensors(file: File) -> None:
     try:
         tensors = parse_local_safetensors_file_metadata(file.path).tensors
     except (SafetensorsParsingError, OSError, ValueError, KeyError, TypeError) as error:
-        raise DatasetError(f"{file.name} is no safetensors file ({str(error).splitlines()[0]})") from error
+        raise DatasetError(f"{file.name} is no safetensors file ({first_line(error)})") from error
     length = int.from_bytes(file.path.open("rb").read(8), "little")
     end = 8 + length + max((tensor.data_offsets[1] for tensor in tensors.values()), default=0)
     if end != file.size:

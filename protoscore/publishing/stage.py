@@ -18,7 +18,7 @@ from protoscore.errors import ConfigError, HubError, ProtoscoreError
 from protoscore.folder import write_text
 from protoscore.publishing import Kind
 from protoscore.publishing.cards import Metadata, SpaceMetadata
-from protoscore.publishing.files import RECORD, File, build_id, collect
+from protoscore.publishing.files import RECORD, TRAINERS_OWN, File, build_id, collect, matches
 from protoscore.publishing.hub import Change, Remote, Repository, difference
 from protoscore.publishing.kinds import check
 from protoscore.publishing.leaderboard import check_repo_id, entry
@@ -90,7 +90,7 @@ def pack(kind: Kind, folder: Path, repo_id: str, options: Options) -> Iterator[P
     if options.expect_revision and not REVISION.fullmatch(options.expect_revision):
         raise ConfigError(f"--expect-revision {options.expect_revision!r} is no revision; it has 7 to 40 digits of 0-9 and a-f")
     if kind != Kind.RESULTS:
-        files = collect(folder, get_token())
+        files = collect(folder, get_token(), TRAINERS_OWN if kind == Kind.MODEL else ())
         metadata = check(kind, folder, files, repo_id)
         with _progress("reading", files) as seen:
             build = build_id(folder, files, seen)
@@ -247,7 +247,22 @@ def listing(parcel: Parcel) -> list[str]:
     lines = [f"  {file.name:<{width}}  {file.size:>13,} bytes" for file in parcel.files]
     if parcel.kind == Kind.RESULTS:
         lines += parcel.files[0].path.read_text(encoding="utf-8").splitlines()
-    return [*lines, f"{len(parcel.files)} files, {parcel.size:,} bytes; {parcel.message}"]
+    lines.append(f"{len(parcel.files)} files, {parcel.size:,} bytes; {parcel.message}")
+    kept = _of_the_trainer(parcel)
+    if kept:
+        lines.append(f"not sent, since only the training needs it: {', '.join(kept[:4])}{', ...' if len(kept) > 4 else ''}")
+    return lines
+
+
+def _of_the_trainer(parcel: Parcel) -> list[str]:
+    """The files and folders of a model that stay here."""
+    if parcel.kind != Kind.MODEL:
+        return []
+    return sorted(
+        path.name
+        for path in parcel.folder.iterdir()
+        if matches(path.name, TRAINERS_OWN) or (path.is_dir() and matches(f"{path.name}/", TRAINERS_OWN))
+    )
 
 
 def report(parcel: Parcel, done: Published, options: Options) -> list[str]:

@@ -100,8 +100,8 @@ def _tokenizer(source: str | None, folder: Path) -> Any:
     """BERT's tokenizer: the one asked for, else the one beside the weights, else that of the Hub."""
     from transformers import BertTokenizer
 
-    from protoscore.errors import CheckpointError
-    from protoscore.modeling.checkpoint import fetch, first_line
+    from protoscore.errors import CheckpointError, first_line
+    from protoscore.modeling.checkpoint import fetch
 
     beside = any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt"))
     path = folder if source is None and beside else fetch(source or TOKENIZER, files=("*.json", "*.txt")).path

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from protoscore.errors import CheckpointError, ConfigError, MissingExtra
+from protoscore.errors import CheckpointError, ConfigError, MissingExtra, first_line
 from protoscore.vlms import Reply, Request
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Local:
         from safetensors import SafetensorError
         from transformers import AutoModelForImageTextToText, AutoProcessor
 
-        from protoscore.modeling.checkpoint import fetch, first_line, pick_device
+        from protoscore.modeling.checkpoint import fetch, pick_device
         from protoscore.modeling.patches import embed_patches_by_product
 
         if answers not in ("json", "likelihood"):

@@ -1,4 +1,4 @@
-"""Speed of ProtoScore: ``python tests/benchmarks/model.py [--size tiny|4b]``. Prints, asserts nothing.
+"""Speed of ProtoScore: ``python -m tests.benchmarks.model [--size tiny|4b]``. Prints, asserts nothing.
 
 Random weights; the 4B size has Qwen3-VL-4B's shape and needs a GPU, the tiny size is protoscore-tiny's shape on the CPU. Three
 ways do the same work side by side, warm, alternated, best of a few rounds:
@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -34,14 +33,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import Qwen3VLConfig
 from trl import RewardConfig
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "training"))
-
-from reward import PairTrainer
-
 from protoscore.modeling.classifier import Qwen3VLForSequenceClassification
 from protoscore.modeling.encode import encode, set_image_size
 from protoscore.modeling.protoscore import ProtoScore
 from protoscore.modeling.tiny import tiny_config, tiny_processor
+from training.protoscore.reward import PairTrainer
 
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # bfloat16, dense, per the makers
 TEXTS = [

@@ -384,15 +384,10 @@ def test_other_families_train_save_load_and_score_through_the_same_code(checkpoi
 
 
 def two_steps(base, out, processor):
-    import sys
-
     from datasets import Dataset
     from trl import RewardConfig
 
-    from tests.conftest import ROOT
-
-    sys.path.insert(0, str(ROOT / "training"))
-    from reward import PairTrainer
+    from training.protoscore.reward import PairTrainer
 
     register()
     rows = Dataset.from_dict({"text": TEXTS[:3] * 2, "margin": [0.5] * 6}).add_column("seed", list(range(6)))

@@ -40,7 +40,7 @@ def test_it_reads_the_text_whichever_subject_is_typical(scores):
 
 
 def test_the_card_and_the_readme_give_the_figures_of_the_results_file():
-    groups = json.loads(RESULTS.read_text())["scorers"]["protoscore"]
+    groups = json.loads(RESULTS.read_text())["estimates"]["protoscore"]
     card = (ROOT / "protoscore" / "assets" / "protoscore-tiny" / "README.md").read_text()
     readme = (ROOT / "README.md").read_text()
     for quantity in ("incongruent", "congruent", "sensitivity", "preference", "gap"):
@@ -48,7 +48,7 @@ def test_the_card_and_the_readme_give_the_figures_of_the_results_file():
         text = f"{e['value']:.3f} [{e['low']:.3f}, {e['high']:.3f}]"
         assert text in card and text in readme
     for scorer in ("protoscore", "protoscore:demo/paper"):
-        for e in json.loads(DEMO.read_text())["scorers"][scorer]["all"].values():
+        for e in json.loads(DEMO.read_text())["estimates"][scorer]["all"].values():
             assert f"{e['value']:.3f} [{e['low']:.3f}, {e['high']:.3f}]" in readme
     for name, group in groups.items():
         assert f"| {name.replace('_', ' ')} | {group['incongruent']['value']:.3f}" in card
@@ -56,8 +56,8 @@ def test_the_card_and_the_readme_give_the_figures_of_the_results_file():
 
 def test_the_promises_hold_in_the_results_file():
     report = json.loads(RESULTS.read_text())
-    groups = report["scorers"]["protoscore"]
-    assert report["triplets"] == 1000
+    groups = report["estimates"]["protoscore"]
+    assert report["details"]["triplets"] == 1000
     assert min(groups["all"][q]["value"] for q in ("incongruent", "congruent", "sensitivity")) >= 0.95
     assert abs(groups["all"]["gap"]["value"]) <= 0.03
     for name, group in groups.items():
@@ -66,7 +66,7 @@ def test_the_promises_hold_in_the_results_file():
 
 
 def test_the_shortcut_shows_in_the_demo_and_is_called_by_name():
-    five = json.loads(DEMO.read_text())["scorers"]["protoscore:demo/paper"]["all"]
+    five = json.loads(DEMO.read_text())["estimates"]["protoscore:demo/paper"]["all"]
     assert five["incongruent"]["value"] >= 0.95 and five["sensitivity"]["value"] <= 0.6
     q = FiveQuantities(**{name: Estimate(**values) for name, values in five.items()})
     assert reading(q).verdict == "anti-prototype shortcut"

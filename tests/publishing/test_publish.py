@@ -132,7 +132,7 @@ def test_the_repository_becomes_the_folder_and_results_stay(hub, publish, tmp_pa
     main = main_of(hub, "org/tiny", "models")
     rows = yaml.safe_load(main.pop(".eval_results/bench.yaml"))
     assert main == files_of(folder)
-    groups = json.loads(RESULTS.read_text())["scorers"]["protoscore"]["all"]
+    groups = json.loads(RESULTS.read_text())["estimates"]["protoscore"]["all"]
     assert [row["dataset"]["task_id"] for row in rows] == ["incongruent", "congruent", "sensitivity"]
     for row in rows:
         assert row["dataset"] | {"task_id": ""} == {"id": "org/bench", "task_id": "", "revision": "1234567"}
@@ -330,7 +330,7 @@ def test_offline_and_unreachable_are_said(tmp_path):
             ["results", RESULTS, "--repo-id", "org/x", "--benchmark", "org/b", "--scorer", "protscore"],
             "did you mean 'protoscore'",
         ),
-        (["results", ROOT / "README.md", "--repo-id", "org/x", "--benchmark", "org/b"], "no results file"),
+        (["results", ROOT / "README.md", "--repo-id", "org/x", "--benchmark", "org/b"], "not a results file"),
         (["results", ROOT / "nothing.json", "--repo-id", "org/x", "--benchmark", "org/b"], "protoscore report"),
         (["model", ROOT / "nothing", "--repo-id", "org/x"], "no folder"),
         (["poem", TINY, "--repo-id", "org/x"], "poem"),

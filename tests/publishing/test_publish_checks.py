@@ -100,7 +100,7 @@ def test_a_spoiled_dataset_is_not_sent(tmp_path, monkeypatch, spoil, says):
 
 SPOILED_MODELS = {
     "pickled weights": (put("pytorch_model.bin"), "safetensors"),
-    "trainer's pickle": (put("training_args.bin"), "safetensors"),
+    "pickled part of the weights": (put("parts/pytorch_model-1.bin"), "safetensors"),
     "no weights": (lambda d: (d / "model.safetensors").unlink(), "no weights in safetensors"),
     "cut weights": (lambda d: os.truncate(d / "model.safetensors", 1_000_000), "its header announces"),
     "cut header": (lambda d: os.truncate(d / "model.safetensors", 100), "no safetensors file"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 
 import numpy as np
 import pytest
@@ -26,10 +25,7 @@ from protoscore.scenes.people import (
     random_person,
 )
 from protoscore.schema import Status
-from tests.conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "training"))
-judge_scenes = pytest.importorskip("judge_scenes")
+from training.embedded import judge_scenes
 
 
 def labels(model, field: str) -> set[str]:

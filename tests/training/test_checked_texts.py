@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 
 import pytest
 
 from protoscore.benchmarks.protobias.schema import Cell
 from tests.conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "training"))
-checked_texts = pytest.importorskip("checked_texts")
-scenes = pytest.importorskip("scenes")
+from training import scenes
+from training.embedded import checked_texts
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +88,11 @@ def test_one_change_alone_leaves_the_rest(triplets, part):
 
 def test_the_marks_reach_the_tokens():
     """Of a hand-made row: the tokens of the wrong word and the verdict say wrong, every other one right."""
-    trainer, model = pytest.importorskip("train_scene_judge"), pytest.importorskip("judge_model")
     from PIL import Image
     from transformers import AutoProcessor
+
+    from training.embedded import judge_model as model
+    from training.embedded import train_scene_judge as trainer
 
     processor = AutoProcessor.from_pretrained(ROOT / "protoscore" / "assets" / "scene-judge-tiny")
     text = "A walking stick insect in a park with two mushrooms nearby."

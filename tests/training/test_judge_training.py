@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import runpy
-import sys
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from protoscore.vlms.local import create
-from tests.conftest import ROOT
+from tests.training.support import script
 
 pytest.importorskip("trl")
-sys.path.insert(0, str(ROOT / "training"))
 STEPS = ["--max_steps", "2", "--per_device_train_batch_size", "4", "--dataloader_num_workers", "0", "--save_strategy", "no"]
 SIGHT = ["--pictures", "8", "--texts", "1500"]
 
 
-def train(script: str, *options: str, after: list[str] | None = None) -> int:
+def train(name: str, *options: str, after: list[str] | None = None) -> int:
     """The script in this process: importing its libraries anew would cost more than the training."""
-    path = str(ROOT / "training" / script)
-    with patch.object(sys, "argv", [path, *options, *STEPS, *(after or [])]):
-        try:
-            runpy.run_path(path, run_name="__main__")
-        except SystemExit as end:
-            return end.code
-    return 0
+    return script(f"training.embedded.{name}", *options, *STEPS, *(after or []))
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Path:
     """A judge that sees a little, and one that was asked a little from it."""
     folder = tmp_path_factory.mktemp("judge")
-    assert train("train_scene_sight.py", "--recipe", "scene_sight", *SIGHT, "--output_dir", str(folder / "sight")) == 0
+    assert train("train_scene_sight", "--recipe", "scene_sight", *SIGHT, "--output_dir", str(folder / "sight")) == 0
     judge = ["--recipe", "scene_judge", "--start", str(folder / "sight"), "--questions", "64", "--reading_steps", "1"]
-    assert train("train_scene_judge.py", *judge, "--output_dir", str(folder / "judge")) == 0
+    assert train("train_scene_judge", *judge, "--output_dir", str(folder / "judge")) == 0
     return folder
 
 
@@ -59,15 +49,15 @@ def test_one_token_holds_a_sentence_of_a_prompt_a_label_or_a_grade(trained):
 
 def test_a_start_that_is_not_there_is_one_line(tmp_path, capsys):
     options = ["--recipe", "scene_judge", "--start", str(tmp_path / "nowhere"), "--output_dir", str(tmp_path / "out")]
-    assert train("train_scene_judge.py", *options) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("train_scene_judge: ")
+    assert train("train_scene_judge", *options) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("training.embedded.train_scene_judge: ")
     assert not (tmp_path / "out").exists()
 
 
 def test_muon_turns_a_matrix_by_its_polar_factor_and_leaves_the_rest_to_adamw():
     """Five Newton-Schulz rounds against the singular value decomposition; vectors against torch's AdamW."""
     torch = pytest.importorskip("torch")
-    from muon import Muon, orthogonal
+    from training.embedded.muon import Muon, orthogonal
 
     generator = torch.Generator().manual_seed(0)
     for shape in ((128, 384), (384, 128)):
@@ -96,7 +86,7 @@ def test_sight_goes_on_where_a_checkpoint_ends(tmp_path):
     pytest.importorskip("torch")
     from safetensors.torch import load_file
 
-    command = ["train_scene_sight.py", "--recipe", "scene_sight", *SIGHT, "--output_dir"]
+    command = ["train_scene_sight", "--recipe", "scene_sight", *SIGHT, "--output_dir"]
     saving = ["--save_strategy", "steps", "--save_steps", "1"]
     assert train(*command, str(tmp_path / "run"), after=saving) == 0
     checkpoint = str(tmp_path / "run" / "checkpoint-1")
@@ -107,11 +97,10 @@ def test_sight_goes_on_where_a_checkpoint_ends(tmp_path):
 
 def test_what_is_shown_is_where_it_is():
     """Boxes become places, by hand; and in drawings, a thing's colour is inside its box."""
-    sight = pytest.importorskip("train_scene_sight")
-    from sights import Shown
-    from sights import sight as look
-
     from protoscore.scenes.sprites import PALETTE
+    from training.embedded import train_scene_sight as sight
+    from training.embedded.sights import Shown
+    from training.embedded.sights import sight as look
 
     places = lambda *box: sight.places(Shown("", box), 3)  # noqa: E731
     assert places(0, 0, 1, 1) == list(range(9)) and places(0.4, 0.4, 0.6, 0.6) == [4]

@@ -18,10 +18,9 @@ from protoscore.sources.rows import Row
 from protoscore.vlms.chat import create as create_chat
 from protoscore.vlms.local import TINY
 from protoscore.vlms.local import create as create_local
-from tests.conftest import ROOT, cli
+from tests.conftest import cli
+from training.embedded import judge_scenes
 
-sys.path.insert(0, str(ROOT / "training"))
-judge_scenes = pytest.importorskip("judge_scenes")
 COUNT = 60
 # Of 60 questions: the lowest rate of a field on the card, over 1,000, less about two and a half standard errors.
 LEAST = {

@@ -68,7 +68,7 @@ def reading(q: FiveQuantities) -> Reading:
 
 def _pairs_only(q: FiveQuantities) -> Reading:
     """What two pictures a text can say: the paper's accuracy, and not why it is what it is."""
-    share = f"right on {q.incongruent.value:.3f} [{q.incongruent.low:.3f}, {q.incongruent.high:.3f}] of the paper's pairs"
+    share = f"right on {q.incongruent} of the paper's pairs"
     if q.incongruent.high < CHANCE:
         return Reading(
             "prefers the typical picture", "bad",

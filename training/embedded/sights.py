@@ -6,14 +6,14 @@ import json
 import re
 from typing import NamedTuple
 
-from checked_texts import subject_phrase
-from judge_scenes import Seeded, draw, size_of, triplets_of
 from PIL import Image
 
 from protoscore.benchmarks.protobias.schema import NUMBERS, Cell, Triplet
 from protoscore.benchmarks.protobias.taxonomy import extra_noun, load_taxonomy
 from protoscore.scenes.people import Person, draw_person, draw_two, draw_worker, random_person, random_worker
 from protoscore.scenes.spec import SceneSpec
+from training.embedded.checked_texts import subject_phrase
+from training.embedded.judge_scenes import Seeded, draw, size_of, triplets_of
 
 Box = tuple[float, float, float, float]
 FRAME: Box = (0.0, 0.0, 1.0, 1.0)

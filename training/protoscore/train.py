@@ -1,6 +1,6 @@
-"""Train ProtoScore: ``accelerate launch training/train_protoscore.py --recipe counterbalanced --model_name_or_path ...``.
+"""Train ProtoScore: ``accelerate launch -m training.protoscore.train --recipe counterbalanced --model_name_or_path ...``.
 
-A recipe is a YAML file of ``training/recipes`` (or a path); any of its keys can be overridden on the command line.
+A recipe is a YAML file of ``recipes`` (or a path); any of its keys can be overridden on the command line.
 ``--model_name_or_path tiny`` starts the embedded size from scratch and needs no download. ``--resume_from_checkpoint last``
 goes on from the newest checkpoint that was written to its end.
 """
@@ -8,16 +8,12 @@ goes on from the newest checkpoint that was written to its end.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
-from pairs import PairArguments, evaluation_cells, training_pairs
-from recipes import recipe_to_config
-from reward import PairTrainer, last_whole_checkpoint
-from run_card import write_record
-from script import run
 from transformers import AutoModelForSequenceClassification, AutoProcessor
-from trl import ModelConfig, RewardConfig, TrlParser, get_peft_config, get_quantization_config
+from trl import ModelConfig, RewardConfig, get_peft_config, get_quantization_config
 
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
 from protoscore.benchmarks.protobias.writers.template import write
@@ -26,6 +22,13 @@ from protoscore.modeling.classifier import register
 from protoscore.modeling.encode import SCORE_TEMPLATE, set_image_size
 from protoscore.modeling.loading import UNQUANTIZED, warm_start
 from protoscore.modeling.tiny import tiny_model, tiny_processor
+from training.protoscore.pairs import PairArguments, evaluation_cells, training_pairs
+from training.protoscore.reward import PairTrainer, last_whole_checkpoint
+from training.protoscore.run_card import write_record
+from training.recipes import parse
+from training.script import run
+
+RECIPES = Path(__file__).parent / "recipes"
 
 
 def load(model: ModelConfig, config: RewardConfig, pairs: PairArguments):
@@ -55,8 +58,7 @@ def load(model: ModelConfig, config: RewardConfig, pairs: PairArguments):
 
 
 def main(arguments: list[str]) -> None:
-    parser = TrlParser((PairArguments, RewardConfig, ModelConfig))
-    pairs, config, model = parser.parse_args_and_config(args=recipe_to_config(arguments))
+    pairs, config, model = parse((PairArguments, RewardConfig, ModelConfig), arguments, RECIPES)
     if config.eval_strategy != "no" and not pairs.eval_triplets:
         raise ConfigError("evaluation during training needs triplets; give --eval_triplets 300, or --eval_strategy no")
     resume = config.resume_from_checkpoint

@@ -11,9 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from checked_texts import checked_texts, words_of
 from PIL import Image
-from scenes import SIZES
 
 from protoscore.benchmarks.protobias.schema import NUMBERS, Cell, Triplet
 from protoscore.benchmarks.protobias.taxonomy import load_taxonomy
@@ -24,6 +22,8 @@ from protoscore.scenes.people import AIDS, CUES, Person, draw_person, draw_two, 
 from protoscore.scenes.spec import SceneSpec
 from protoscore.scenes.sprites import manifest
 from protoscore.schema import derive_seed
+from training.embedded.checked_texts import checked_texts, words_of
+from training.scenes import SIZES
 
 
 class Example(NamedTuple):

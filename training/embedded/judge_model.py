@@ -6,14 +6,14 @@ import json
 import re
 
 import torch
-from judge_scenes import MEETINGS, SETS, TASKS, UNKNOWABLE, VISIBLE
-from scenes import scene_triplets
 from tokenizers import AddedToken
 from transformers import Qwen3VLForConditionalGeneration, Qwen3VLProcessor
 
 from protoscore.asking.protocol import Protocol, load_protocol
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.modeling.tiny import tiny_config, tiny_processor
+from training.embedded.judge_scenes import MEETINGS, SETS, TASKS, UNKNOWABLE, VISIBLE
+from training.scenes import scene_triplets
 
 # A turn is its pictures, its text and an end mark; the answer follows the mark at once.
 CHAT_TEMPLATE = """\

@@ -1,4 +1,4 @@
-"""Measure scene-judge-tiny on fresh scenes: ``python training/measure_judge.py MODEL --out RUN --results FILE.json``.
+"""Measure scene-judge-tiny on fresh scenes: ``python -m training.embedded.measure_judge MODEL --out RUN --results FILE.json``.
 
 For each protocol, questions of the test side whose right answers the drawings give, put to the model through the judging stage
 like any other judge. Every rate stands with its n and its 95 % exact (Clopper-Pearson) interval; replies that are no valid
@@ -15,7 +15,6 @@ from typing import Annotated, Any
 
 import pyarrow.parquet as pq
 import typer
-from judge_scenes import TASKS, example
 from scipy.stats import binomtest
 
 from protoscore.asking.protocol import load_protocol
@@ -24,6 +23,7 @@ from protoscore.folder import write_text
 from protoscore.judging.injection import CONTROL, Injected, injection_rates
 from protoscore.judging.stage import judge_items
 from protoscore.sources.rows import Row
+from training.embedded.judge_scenes import TASKS, example
 
 INJECTED = "protobias/rubric"  # has a text and a picture, and its four grades make chance easy to see
 Answers = dict[str, Any]  # of the decision table: answer_<field>, and the truth as true_<field>

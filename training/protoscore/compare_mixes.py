@@ -1,10 +1,10 @@
 """The table of ``training/README.md`` that compares mixes of pairs, made from results files; no number in it is typed.
 
-``add`` keeps what a measured run found in ``training/results/NAME.json``; ``table`` writes the table from those files::
+``add`` keeps what a measured run found in ``results/NAME.json``; ``table`` writes the table from those files::
 
     protoscore score FRESH_TEST -s protoscore:MODEL --out SCORES && protoscore report SCORES
-    python training/compare_mixes.py add NAME --report SCORES/report.json --model MODEL
-    python training/compare_mixes.py table
+    python -m training.protoscore.compare_mixes add NAME --report SCORES/results.json --model MODEL
+    python -m training.protoscore.compare_mixes table
 
 ``compare_mixes.sh`` does all of it, training included.
 """
@@ -13,22 +13,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pairs import KINDS, PairArguments
-from recipes import FOLDER as RECIPES
-from run_card import RECORD
 
-from protoscore.errors import ConfigError, ProtoscoreError, UnknownName
+from protoscore.errors import ConfigError, UnknownName
 from protoscore.folder import write_text
+from training.protoscore.pairs import KINDS, PairArguments
+from training.protoscore.run_card import RECORD
+from training.recipes import recipe_path
+from training.script import run
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-README = HERE / "README.md"
+README = HERE.parent / "README.md"
 BEGIN, END = "<!-- mixes: begin -->", "<!-- mixes: end -->"
 QUANTITIES = ("incongruent", "congruent", "sensitivity", "preference", "gap")
 
@@ -40,12 +40,13 @@ def add(name: str, report: Path, model: Path | None, recipe: str | None, overrid
         ConfigError: the report holds no ProtoScore, or nothing says how the model was trained.
     """
     found = json.loads(report.read_text(encoding="utf-8"))
-    scorers = [scorer for scorer in found["scorers"] if scorer.split(":")[0] == "protoscore"]
+    scorers = [scorer for scorer in found["estimates"] if scorer.split(":")[0] == "protoscore"]
     if len(scorers) != 1:
         raise ConfigError(f"{report} holds {len(scorers)} ProtoScore models ({', '.join(scorers)}); score one at a time")
-    groups = found["scorers"][scorers[0]]
+    groups = found["estimates"][scorers[0]]
+    details = {key: found["details"][key] for key in ("triplets", "resamples")}
     result = {
-        "name": name, "test_set": test_set, "triplets": found["triplets"], "resamples": found["resamples"], "run": found["run"],
+        "name": name, "test_set": test_set, **details, "run": found["run"],
         "pairs": _pairs(model, recipe, overrides), "groups": groups,
     }  # fmt: skip
     path = RESULTS / f"{name}.json"
@@ -59,9 +60,7 @@ def _pairs(model: Path | None, recipe: str | None, overrides: list[str]) -> dict
         if model is None or not (model / RECORD).is_file():
             raise ConfigError(f"{model} holds no {RECORD}; name the --recipe it was trained with, and what was --set")
         return json.loads((model / RECORD).read_text(encoding="utf-8"))["pairs"]
-    path = RECIPES / f"{recipe}.yaml"
-    if not path.is_file():
-        raise UnknownName("recipe", recipe, (p.stem for p in RECIPES.glob("*.yaml")))
+    path = recipe_path(recipe, HERE / "recipes")
     known = {field.name for field in fields(PairArguments)}
     values = {key: value for key, value in yaml.safe_load(path.read_text(encoding="utf-8")).items() if key in known}
     for override in overrides:
@@ -103,28 +102,23 @@ def write_table(readme: Path = README, results: Path = RESULTS) -> None:
     write_text(readme, f"{before}{BEGIN}\n\n{table(loaded)}\n{END}{after}")
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     adding = commands.add_parser("add", help="keep a measured run")
     adding.add_argument("name", help="what the table calls the run")
-    adding.add_argument("--report", type=Path, required=True, help="report.json of 'protoscore report'")
+    adding.add_argument("--report", type=Path, required=True, help="results.json of 'protoscore report'")
     adding.add_argument("--model", type=Path, help=f"the trained model's folder, with its {RECORD}")
     adding.add_argument("--recipe", help="where there is no such file: the recipe it was trained with")
     adding.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="and what the command line overrode")
     adding.add_argument("--test-set", default="fresh test triplets", help="which triplets were scored")
     commands.add_parser("table", help="write the table of training/README.md")
     options = parser.parse_args(arguments)
-    try:
-        if options.command == "add":
-            print(add(options.name, options.report, options.model, options.recipe, options.set, options.test_set))
-        else:
-            write_table()
-    except ProtoscoreError as error:
-        print(f"compare_mixes: {error}", file=sys.stderr)
-        return 2
-    return 0
+    if options.command == "add":
+        print(add(options.name, options.report, options.model, options.recipe, options.set, options.test_set))
+    else:
+        write_table()
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    run(main)

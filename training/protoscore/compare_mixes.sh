@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The mixes of the two recipes and three more, at the embedded size, all from one base (training/make_tiny.sh makes runs/tiny_base), measured on one set of fresh test
+# The mixes of the two recipes and three more, at the embedded size, all from one base (training/embedded/make_tiny.sh makes runs/tiny_base), measured on one set of fresh test
 # triplets; then a twin that never saw six subjects, measured on triplets with those.
-#   bash training/compare_mixes.sh PATH_TO_BIN [NUMBER_OF_PAIRS]
+#   bash training/protoscore/compare_mixes.sh PATH_TO_BIN [NUMBER_OF_PAIRS]
 set -euo pipefail
 bin=$1
 pairs=${2:-32000}
@@ -14,10 +14,10 @@ test_set() { # folder, further arguments of build.py
 measure() { # name, model, test set, what it is
   "$bin/protoscore" score "$3" -s "protoscore:$2" --out "$runs/scores_$1"
   "$bin/protoscore" report "$runs/scores_$1" --dataset "$3" --resamples 10000
-  "$bin/python" training/compare_mixes.py add "$1" --report "$runs/scores_$1/results.json" --model "$2" --test-set "$4"
+  "$bin/python" -m training.protoscore.compare_mixes add "$1" --report "$runs/scores_$1/results.json" --model "$2" --test-set "$4"
 }
 mix() { # name, shares
-  "$bin/python" training/train_protoscore.py --recipe tiny_counterbalanced --pairs "$pairs" \
+  "$bin/python" -m training.protoscore.train --recipe tiny_counterbalanced --pairs "$pairs" \
     --incongruent "$2" --congruent "$3" --same_subject "$4" --output_dir "$runs/mix_$1"
   measure "$1" "$runs/mix_$1" "$runs/fresh_test" "fresh test triplets"
 }
@@ -28,11 +28,11 @@ mix three_quarters 0.75 0.25 0.0
 mix half 0.5 0.5 0.0
 mix same_subject 0.0 0.0 1.0
 # shellcheck disable=SC2086
-"$bin/python" training/train_tiny_base.py --recipe tiny_base --held_out $held_out --output_dir "$runs/base_held_out"
+"$bin/python" -m training.embedded.train_tiny_base --recipe tiny_base --held_out $held_out --output_dir "$runs/base_held_out"
 # shellcheck disable=SC2086
-"$bin/python" training/train_protoscore.py --recipe tiny_counterbalanced --model_name_or_path "$runs/base_held_out" \
+"$bin/python" -m training.protoscore.train --recipe tiny_counterbalanced --model_name_or_path "$runs/base_held_out" \
   --held_out $held_out --output_dir "$runs/held_out"
 # shellcheck disable=SC2086
 test_set "$runs/held_out_test" --subjects $held_out
 measure held_out "$runs/held_out" "$runs/held_out_test" "subjects that training never showed"
-"$bin/python" training/compare_mixes.py table
+"$bin/python" -m training.protoscore.compare_mixes table

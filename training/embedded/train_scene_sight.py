@@ -1,32 +1,33 @@
-"""Teach the embedded judge to see: ``python training/train_scene_sight.py --recipe scene_sight``.
+"""Teach the embedded judge to see: ``python -m training.embedded.train_scene_sight --recipe scene_sight``.
 
 The first half of scene-judge-tiny. Of its vision tower only: at every place of a picture, the tower's state must point to the
 words for what is shown there, in the space of the word embeddings that the language model will read texts by. So the second
-half (train_scene_judge.py) starts with pictures and words that already fit each other.
+half (train_scene_judge) starts with pictures and words that already fit each other.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 import torch
 from datasets import Dataset
-from judge_model import is_matrix, judge_model, judge_processor
-from muon import Muon
-from recipes import recipe_to_config
-from script import run
-from sights import Shown, sight
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 from transformers import Trainer, TrainingArguments
-from trl import TrlParser
 
 from protoscore.modeling.patches import embed_patches_by_product
 from protoscore.schema import derive_seed
+from training.embedded.judge_model import is_matrix, judge_model, judge_processor
+from training.embedded.muon import Muon
+from training.embedded.sights import Shown, sight
+from training.recipes import parse
+from training.script import run
 
+RECIPES = Path(__file__).parent / "recipes"
 COVERED = 0.3  # of a place, or of the thing, from which on the thing is at that place
 
 
@@ -41,7 +42,7 @@ class SightArguments:
 
 
 def sights(args: SightArguments) -> Dataset:
-    """Rows of ``image`` (drawn on access) and ``shown``, a list of :class:`~sights.Shown`."""
+    """Rows of ``image`` (drawn on access) and ``shown``, a list of :class:`~training.embedded.sights.Shown`."""
 
     def draw(batch: dict) -> dict:
         rows = [sight(derive_seed(args.scene_seed, i)) for i in batch["position"]]
@@ -115,7 +116,7 @@ def all_names(args: SightArguments) -> list[str]:
 
 
 def main(arguments: list[str]) -> None:
-    args, config = TrlParser((SightArguments, TrainingArguments)).parse_args_and_config(args=recipe_to_config(arguments))
+    args, config = parse((SightArguments, TrainingArguments), arguments, RECIPES)
     config.remove_unused_columns = False
     processor = judge_processor(args.texts)
     judge = judge_model(processor, config.seed)

@@ -1,7 +1,7 @@
-"""Train the embedded judge: ``python training/train_scene_judge.py --recipe scene_judge``.
+"""Train the embedded judge: ``python -m training.embedded.train_scene_judge --recipe scene_judge``.
 
 A generative Qwen3-VL of the embedded size, which answers the prompts of the judging protocols in strict JSON about scenes. Its
-vision tower and word embeddings come from train_scene_sight.py, and its language model learns here, from nothing. Beside the
+vision tower and word embeddings come from train_scene_sight, and its language model learns here, from nothing. Beside the
 protocols' questions it checks texts word by word: given only one verdict on a text, it would settle on saying nothing.
 """
 
@@ -11,24 +11,25 @@ import json
 import os
 import random
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 import torch
 from datasets import Dataset
-from judge_model import CHECK_PROMPT, RIGHT, WRONG, is_key, is_matrix
-from judge_scenes import CHECK, DESCRIPTION, TASKS, example
-from muon import Muon
-from recipes import recipe_to_config
-from script import run
 from torch.nn.functional import cross_entropy
 from transformers import AutoProcessor, Qwen3VLForConditionalGeneration, Trainer, TrainingArguments
-from trl import TrlParser
 
 from protoscore.asking.protocol import Protocol, load_protocol
 from protoscore.modeling.patches import embed_patches_by_product
 from protoscore.schema import derive_seed
+from training.embedded.judge_model import CHECK_PROMPT, RIGHT, WRONG, is_key, is_matrix
+from training.embedded.judge_scenes import CHECK, DESCRIPTION, TASKS, example
+from training.embedded.muon import Muon
+from training.recipes import parse
+from training.script import run
 
+RECIPES = Path(__file__).parent / "recipes"
 SETS = "diversity/attribute_count"
 SHARES = {  # of the training examples
     "fairjudge/attributes": 0.19, "fairjudge/profession": 0.03, "fairjudge/alignment": 0.06, "protobias/rubric": 0.06,
@@ -45,7 +46,7 @@ SHUFFLED_EVERY = 40  # the labels in another order, word by word
 class JudgeArguments:
     """What the judge learns from."""
 
-    start: str = field(default="runs/scene_sight", metadata={"help": "what train_scene_sight.py made"})
+    start: str = field(default="runs/scene_sight", metadata={"help": "what train_scene_sight made"})
     questions: int = field(default=240_000, metadata={"help": "questions, each asked once"})
     rest_learning_rate: float = field(default=2e-3, metadata={"help": "of what AdamW steps; learning_rate is Muon's"})
     vision_pace: float = field(default=0.2, metadata={"help": "by which the rates are multiplied for the vision tower"})
@@ -158,8 +159,7 @@ def _turns(row: dict) -> list[dict]:
 
 
 def main(arguments: list[str]) -> None:
-    parser = TrlParser((JudgeArguments, TrainingArguments))
-    args, config = parser.parse_args_and_config(args=recipe_to_config(arguments))
+    args, config = parse((JudgeArguments, TrainingArguments), arguments, RECIPES)
     config.remove_unused_columns = False
     processor = AutoProcessor.from_pretrained(args.start)
     model = Qwen3VLForConditionalGeneration.from_pretrained(args.start, dtype="float32", use_safetensors=True)

@@ -1,4 +1,4 @@
-"""Teach the embedded size to see: ``python training/train_tiny_base.py --recipe tiny_base``.
+"""Teach the embedded size to see: ``python -m training.embedded.train_tiny_base --recipe tiny_base``.
 
 ProtoScore starts from a vision-language model that can already describe pictures. No such model of this size exists, so
 this trains one: a Qwen3-VL of 2.7 million weights that writes the description of a scene. It knows scenes and nothing else.
@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 import torch
 from datasets import Dataset
-from recipes import recipe_to_config
-from scenes import draw_kept, scene_triplets
-from script import run
 from transformers import Qwen3VLForConditionalGeneration, Trainer, TrainingArguments
-from trl import TrlParser
 
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.modeling.encode import encode
 from protoscore.modeling.tiny import tiny_config, tiny_processor
 from protoscore.schema import derive_seed
+from training.recipes import parse
+from training.scenes import draw_kept, scene_triplets
+from training.script import run
+
+RECIPES = Path(__file__).parent / "recipes"
 
 
 @dataclass
@@ -64,8 +66,7 @@ def captions(arguments: CaptionArguments) -> Dataset:
 
 
 def main(arguments: list[str]) -> None:
-    parser = TrlParser((CaptionArguments, TrainingArguments))
-    data, config = parser.parse_args_and_config(args=recipe_to_config(arguments))
+    data, config = parse((CaptionArguments, TrainingArguments), arguments, RECIPES)
     config.remove_unused_columns = False
     sentences = [s for t in scene_triplets(24_000, seed=0) for s in (t.text, *map(t.description, Cell))]
     processor = tiny_processor(sentences)

@@ -6,12 +6,13 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from datasets import Dataset, load_dataset
-from scenes import SHARES, draw_kept, scene_triplets
+from datasets import Dataset, Image, load_dataset
 
+from protoscore.benchmarks.protobias.cells import LAYOUTS
 from protoscore.benchmarks.protobias.schema import Cell
-from protoscore.errors import ConfigError, UnknownName
+from protoscore.errors import ConfigError, UnknownName, first_line
 from protoscore.schema import derive_seed
+from training.scenes import SHARES, draw_kept, scene_triplets
 
 # kind of pair -> (chosen, rejected) cells. The paper trains on "incongruent" alone, where the less typical subject is
 # always right; with "congruent" mixed in evenly the subject says nothing about the answer.
@@ -27,7 +28,8 @@ class PairArguments:
     """Where training pairs come from."""
 
     dataset: str = field(
-        default="scenes", metadata={"help": "'scenes' draws fresh ones; else a Hub id or folder with a 'controls' config"}
+        default="scenes",
+        metadata={"help": "'scenes' draws fresh ones; else a Hub id or folder with two or four pictures per row"},
     )
     pairs: int = field(default=12_000, metadata={"help": "number of training pairs (12,000 in the paper)"})
     incongruent: float = field(default=0.34, metadata={"help": "share of pairs: non-prototype right, prototype wrong"})
@@ -54,7 +56,7 @@ def training_pairs(args: PairArguments) -> Dataset:
     """Rows of ``text``, ``chosen``, ``rejected`` (PIL images, made on access) and ``margin``, from the train split.
 
     Raises:
-        ConfigError: the shares do not describe a mix, or the dataset has no four cells.
+        ConfigError: the shares do not describe a mix, or the dataset has not the pictures that they need.
     """
     kinds = _schedule(args)
     _check(args)
@@ -62,8 +64,9 @@ def training_pairs(args: PairArguments) -> Dataset:
 
 
 def evaluation_cells(args: PairArguments) -> Dataset | None:
-    """Rows of ``text``, the four cells under their names (PIL images, made on access) and ``cluster``, the triplet's number.
+    """Rows of ``text``, the cells under their names (PIL images, made on access) and ``cluster``, the triplet's number.
 
+    All four cells; two where the dataset has no others, and then only the paper's accuracy can be told from them.
     They come from the train side of the benchmark, so that nothing is ever chosen by the test split, and from triplets that no
     training pair is made of.
     """
@@ -133,7 +136,13 @@ def _cells_from_scenes(args: PairArguments) -> Dataset:
 
 
 def _pairs_from_dataset(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset:
-    data = _controls(args)
+    data, pictures = _open(args)
+    needed = {cell for pair in kinds for cell in pair}
+    if not needed <= pictures.keys():
+        raise ConfigError(
+            f"{args.dataset} has two pictures per row, of which only incongruent pairs can be made; "
+            "add: --incongruent 1 --congruent 0 --same_subject 0"
+        )
     held = set(_evaluation_triplets(data, args))
     usable = [i for i, triplet in enumerate(data["triplet"]) if triplet not in held]
     if not usable:
@@ -144,44 +153,66 @@ def _pairs_from_dataset(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> 
     cells = kinds[: len(order)]
 
     def read(batch: dict) -> dict:
-        picked = [cells[i] for i in batch["position"]]
-        chosen = [batch[f"{a}_image"][i] for i, (a, _) in enumerate(picked)]
-        rejected = [batch[f"{b}_image"][i] for i, (_, b) in enumerate(picked)]
-        return {"text": batch["text"], "chosen": chosen, "rejected": rejected, "margin": [args.margin] * len(chosen)}
+        sides = {
+            side: [batch[pictures[cells[position][at]]][i] for i, position in enumerate(batch["position"])]
+            for at, side in enumerate(("chosen", "rejected"))
+        }
+        return {"text": batch["text"], **sides, "margin": [args.margin] * len(batch["text"])}
 
     data = data.select(order)
     return data.add_column("position", list(range(len(order)))).with_transform(read)
 
 
 def _cells_from_dataset(args: PairArguments) -> Dataset:
-    data = _controls(args)
+    data, pictures = _open(args)
     number = {triplet: i for i, triplet in enumerate(_evaluation_triplets(data, args))}
-    names = data["triplet"]
-    rows = [i for i, triplet in enumerate(names) if triplet in number]
+    rows = [i for i, triplet in enumerate(data["triplet"]) if triplet in number]
 
     def read(batch: dict) -> dict:
-        cells = {cell.value: batch[f"{cell.value}_image"] for cell in Cell}
+        cells = {cell.value: batch[column] for cell, column in pictures.items()}
         return {"text": batch["text"], "cluster": [number[triplet] for triplet in batch["triplet"]], **cells}
 
     return data.select(rows).with_transform(read)
 
 
-def _controls(args: PairArguments) -> Dataset:
+def _open(args: PairArguments) -> tuple[Dataset, dict[Cell, str]]:
+    """The train split with a column ``triplet``, and the column of each cell's picture: four of them, or the paper's two."""
     folder = Path(args.dataset)
-    if folder.is_dir():
-        # As files and not by load_dataset(folder): its cache would serve the rows of an earlier build of that name.
-        files = sorted(map(str, folder.glob("controls/train-*.parquet")))
-        if not files:
-            raise ConfigError(
-                f"{folder} has no controls/train-*.parquet; dataset_scripts/protobias/build.py makes such a folder"
-            )
-        data = load_dataset("parquet", data_files=files, split="train")
-    else:
-        data = load_dataset(args.dataset, "controls", split="train")
-    missing = [f"{cell}_image" for cell in Cell if f"{cell}_image" not in data.column_names]
-    if missing:
-        raise ConfigError(f"{args.dataset} has no column {missing[0]}; training needs a 'controls' config with four cells")
-    return data
+    data = _from_files(folder) if folder.is_dir() else _from_hub(args.dataset)
+    names = set(data.column_names)
+    pictures = next((layout.pictures for layout in LAYOUTS if {*layout.pictures.values()} <= names), None)
+    if pictures is None or "text" not in names or not names & {"triplet", "id"}:
+        raise ConfigError(
+            f"{args.dataset} has the columns {', '.join(data.column_names)}; training needs text, triplet (or id) and "
+            f"{', '.join(LAYOUTS[-1].pictures.values())} (or all four: {', '.join(LAYOUTS[0].pictures.values())})"
+        )
+    if "triplet" not in names:
+        data = data.rename_column("id", "triplet")
+    for column in pictures.values():
+        data = data.cast_column(column, Image())
+    return data.select_columns(["text", "triplet", *pictures.values()]), pictures
+
+
+def _from_files(folder: Path) -> Dataset:
+    """As files and not by ``load_dataset(folder)``: its cache would serve the rows of an earlier build of that name."""
+    for config in (*(layout.config for layout in LAYOUTS), "data"):
+        files = sorted(map(str, folder.glob(f"{config}/train-*.parquet")))
+        if files:
+            return load_dataset("parquet", data_files=files, split="train")
+    raise ConfigError(
+        f"{folder} has no controls/train-*.parquet and no pairs/train-*.parquet; "
+        "dataset_scripts/protobias/build.py makes such a folder"
+    )
+
+
+def _from_hub(name: str) -> Dataset:
+    """The first of the known configs that has a train split, or the only one there is."""
+    for config in (*(layout.config for layout in LAYOUTS), None):
+        try:
+            return load_dataset(name, config, split="train")
+        except ValueError as error:  # no such config, or no such split
+            last = error
+    raise ConfigError(f"{name} cannot be trained on ({first_line(last)})")
 
 
 def _evaluation_triplets(data: Dataset, args: PairArguments) -> list[str]:

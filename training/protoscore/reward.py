@@ -6,38 +6,42 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from datasets import Dataset
 from huggingface_hub import HfApi
 from transformers import EvalPrediction
 from transformers.trainer import TRAINING_ARGS_NAME
-from trl import RewardTrainer
+from trl import RewardConfig, RewardTrainer
 
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.errors import ConfigError
 from protoscore.modeling.encode import encode
 from protoscore.modeling.vision import VisionCache, frozen, names_of
+from protoscore.publishing.files import PICKLES, TRAINERS_OWN
 from protoscore.stats.pairwise import five_quantities
 
 CELLS = [Cell.NON_CORRECT, Cell.PROTO_VIOLATED, Cell.PROTO_CORRECT, Cell.NON_VIOLATED]  # five_quantities' order
 
-NOT_UPLOADED = ["checkpoint-*", "checkpoint-*/**", "_*", ".*", "*.bin", "*.pt", "*.pth", "runs/**"]
+NOT_UPLOADED = [*TRAINERS_OWN, ".*", *(f"*{suffix}" for suffix in PICKLES)]
 
 
 class PairCollator:
-    """Rows to one batch: of :func:`pairs.training_pairs` laid out as the trainer expects, [chosen; rejected]; of
-    :func:`pairs.evaluation_cells` cell after cell. Runs in the data loader's workers, decoding and resizing included."""
+    """Rows to one batch: training pairs laid out as the trainer expects, [chosen; rejected]; evaluation rows cell after cell.
+
+    Runs in the data loader's workers, decoding and resizing included.
+    """
 
     def __init__(self, processor: Any, named: bool = False):
         self.processor, self.named = processor, named
 
     def __call__(self, rows: list[dict]) -> dict[str, torch.Tensor]:
-        sides = ["chosen", "rejected"] if "chosen" in rows[0] else [cell.value for cell in CELLS]
+        sides = ["chosen", "rejected"] if "chosen" in rows[0] else [cell.value for cell in CELLS if cell.value in rows[0]]
         images = [row[side] for side in sides for row in rows]
         batch = dict(encode(self.processor, images, [row["text"] for row in rows] * len(sides)).inputs)
         if self.named:
             batch["picture"] = names_of(batch)
-        if len(sides) == 2:
+        if "margin" in rows[0]:
             return batch | {"margin": torch.tensor([row["margin"] for row in rows])}
         return batch | {"cluster": torch.tensor([row["cluster"] for row in rows])}
 
@@ -53,12 +57,13 @@ class PairTrainer(RewardTrainer):
         ConfigError: there is a cache, but the tower learns, or its weights are spread over processes.
     """
 
-    def __init__(self, *args: Any, processor: Any, cache_gb: float = 0.0, **kwargs: Any):
+    def __init__(self, *, args: RewardConfig, processor: Any, cache_gb: float = 0.0, **kwargs: Any):
+        args.remove_unused_columns = False  # rows are made on access, from columns that no model knows
         self.processor = processor
         self.cache = VisionCache(cache_gb) if cache_gb else None
         # The trainer itself can hold a tokenizer only; the processor is saved beside every checkpoint below.
         super().__init__(
-            *args, data_collator=PairCollator(processor, named=bool(cache_gb)), processing_class=processor.tokenizer,
+            args=args, data_collator=PairCollator(processor, named=bool(cache_gb)), processing_class=processor.tokenizer,
             compute_metrics=five_metrics, **kwargs,
         )  # fmt: skip
         for parameter in self.model.parameters():
@@ -76,19 +81,15 @@ class PairTrainer(RewardTrainer):
         return self.cache.look(model, inputs, inputs.pop("picture").tolist()) if self.cache else inputs
 
     def prediction_step(self, model: Any, inputs: dict, prediction_loss_only: bool, ignore_keys: Any = None) -> tuple:
-        """(None, (rows, 4) scores, (rows,) clusters)."""
+        """(None, (rows, cells) scores, (rows,) clusters)."""
         inputs = self._prepare_inputs(inputs)
         cluster = inputs.pop("cluster")
         with torch.no_grad(), self.compute_loss_context_manager():
             logits = model(**self._seen(model, inputs), use_cache=False).logits
-        return None, logits.float().view(len(CELLS), -1).T.contiguous(), cluster
+        return None, logits.float().view(-1, len(cluster)).T.contiguous(), cluster
 
     def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:
         return dataset
-
-    def _set_signature_columns_if_needed(self) -> None:
-        cells = [cell.value for cell in CELLS]
-        self._signature_columns = ["text", "chosen", "rejected", "margin", "seed", "position", "cluster", *cells]
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         super().save_model(output_dir, _internal_call=True)  # the public form would upload before the card is there
@@ -113,11 +114,18 @@ class PairTrainer(RewardTrainer):
 
 
 def five_metrics(prediction: EvalPrediction) -> dict[str, float]:
-    """The five quantities with 95 % intervals, the comparisons behind them, the ties, and how many triplets."""
-    five = five_quantities(*prediction.predictions.T, clusters=prediction.label_ids, resamples=500)
+    """The five quantities with 95 % intervals, the comparisons behind them, the ties, and how many triplets.
+
+    Of two pictures per row, those that they can tell: the incongruent accuracy.
+    """
+    scores = np.full((len(CELLS), len(prediction.predictions)), np.nan)
+    scores[: prediction.predictions.shape[1]] = prediction.predictions.T
+    five = five_quantities(*scores, clusters=prediction.label_ids, resamples=500)
     metrics: dict[str, float] = {}
     for name, estimate in five._asdict().items():
-        metrics |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high, f"{name}_n": estimate.n}
+        if np.isfinite(estimate.value):
+            metrics |= {name: estimate.value, f"{name}_n": estimate.n}
+            metrics |= {f"{name}_low": estimate.low, f"{name}_high": estimate.high}
     return metrics | {"ties": five.incongruent.ties + five.congruent.ties, "triplets": len(set(prediction.label_ids.tolist()))}
 
 

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# make scene-judge: the embedded judge from nothing: sight, judge, measurement, card.
+set -euo pipefail
+bin=$1
+runs=runs
+asset=protoscore/assets/scene-judge-tiny
+"$bin/python" -m training.embedded.train_scene_sight --recipe scene_sight --output_dir "$runs/scene_sight"
+"$bin/python" -m training.embedded.train_scene_judge --recipe scene_judge --start "$runs/scene_sight" --output_dir "$runs/scene_judge"
+"$bin/python" -m training.embedded.export_tiny "$runs/scene_judge" "$asset"
+"$bin/python" -m training.embedded.measure_judge "$asset" --out "$runs/judge_measured" --results model_cards/scene-judge-tiny.results.json
+"$bin/python" -m model_cards.write_card model_cards/scene-judge-tiny.md.jinja model_cards/scene-judge-tiny.results.json "$asset"
