@@ -121,25 +121,6 @@ def choices(correct: ArrayLike, adversarial: ArrayLike, tie: str | None = "adver
     return out
 
 
-class Margins(NamedTuple):
-    """Mean score differences, each >= 0, in the scores' own unit: put them on a common scale first to compare metrics."""
-
-    correct: Estimate  # correct minus adversarial, over the pairs that are ordered right
-    misranking: Estimate  # adversarial minus correct, over the others, ties included
-
-
-def margins(
-    correct: ArrayLike, adversarial: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0
-) -> Margins:
-    """By how much pairs are ordered right and wrong; arguments as for :func:`pairwise_accuracy`."""
-    high, low = _pair(correct, adversarial)
-    gap = high - low
-    return Margins(
-        mean(np.where(gap > 0, gap, np.nan), clusters, resamples, seed),
-        mean(np.where(gap <= 0, -gap, np.nan), clusters, resamples, seed),
-    )
-
-
 def _pair(correct: ArrayLike, adversarial: ArrayLike) -> tuple[NDArray, NDArray]:
     high, low = np.asarray(correct, float), np.asarray(adversarial, float)
     if high.shape != low.shape or high.ndim != 1:
