@@ -32,7 +32,7 @@ class Remote(NamedTuple):
     files: dict[str, set[str]]  # name -> the ids of its content (git's, and sha256 for large files)
 
 
-class Change(NamedTuple):
+class FileChanges(NamedTuple):
     """What a commit would do to a repository."""
 
     new: list[File]
@@ -88,7 +88,7 @@ class Repository:
         """The address of the repository."""
         return f"{self.endpoint}/{'' if self.type == 'model' else self.type + 's/'}{self.id}"
 
-    def commit(self, change: Change, message: str, description: str, parent: str, pull_request: bool) -> tuple[str, str]:
+    def commit(self, change: FileChanges, message: str, description: str, parent: str, pull_request: bool) -> tuple[str, str]:
         """Send ``change`` on top of ``parent``, all of it or nothing; return the new revision and where to see it.
 
         Files that the Hub already holds, from an upload that broke, are not sent again.
@@ -135,7 +135,7 @@ class Repository:
             return patiently(call, _wait, RETRIES + 1)
 
 
-def difference(files: list[File], remote: Remote, mirror: bool, seen: Callable[[File], None]) -> Change:
+def difference(files: list[File], remote: Remote, mirror: bool, seen: Callable[[File], None]) -> FileChanges:
     """What turns ``remote`` into ``files``. With ``mirror``, what the folder does not have goes away."""
     new, changed = [], []
     for file in files:
@@ -147,7 +147,7 @@ def difference(files: list[File], remote: Remote, mirror: bool, seen: Callable[[
         seen(file)
     names = {file.name for file in files}
     gone = [name for name in remote.files if name not in names and not name.startswith(KEPT)] if mirror else []
-    return Change(new, changed, gone)
+    return FileChanges(new, changed, gone)
 
 
 def _same(file: File, ids: set[str]) -> bool:

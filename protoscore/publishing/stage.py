@@ -19,7 +19,7 @@ from protoscore.folder import write_text
 from protoscore.publishing import Kind
 from protoscore.publishing.cards import Metadata, SpaceMetadata
 from protoscore.publishing.files import RECORD, TRAINERS_OWN, File, build_id, collect, matches
-from protoscore.publishing.hub import Change, Remote, Repository, difference
+from protoscore.publishing.hub import FileChanges, Remote, Repository, difference
 from protoscore.publishing.kinds import check
 from protoscore.publishing.leaderboard import check_repo_id, entry
 
@@ -69,7 +69,7 @@ class Published(NamedTuple):
 
     url: str
     revision: str | None
-    change: Change
+    change: FileChanges
     private: bool
     collection: str | None = None
 
@@ -157,7 +157,7 @@ def _open(repository: Repository, parcel: Parcel, options: Options) -> Remote:
     return remote
 
 
-def _refuse_newer(repository: Repository, parcel: Parcel, options: Options, remote: Remote, change: Change) -> None:
+def _refuse_newer(repository: Repository, parcel: Parcel, options: Options, remote: Remote, change: FileChanges) -> None:
     """Stop where files would be replaced or deleted that are not as this folder was last published."""
     touched = [*change.deleted, *(file.name for file in change.changed)]
     if options.overwrite or not touched:
@@ -177,7 +177,7 @@ def _refuse_newer(repository: Repository, parcel: Parcel, options: Options, remo
         )
 
 
-def _tag(repository: Repository, options: Options, change: Change, remote: Remote) -> str | None:
+def _tag(repository: Repository, options: Options, change: FileChanges, remote: Remote) -> str | None:
     """Where the wanted tag is already.
 
     Raises:

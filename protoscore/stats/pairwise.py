@@ -60,18 +60,18 @@ def comparisons(
     return wins, valid, ties
 
 
-def quantities_of(wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray, groups: int) -> FiveQuantities:
+def quantities_of(wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray, clusters: int) -> FiveQuantities:
     """The five quantities from :func:`comparisons` and their resampled rates.
 
     Args:
         samples: (resamples, 6).
-        groups: number of clusters behind the rows.
+        clusters: number of clusters behind the rows.
     """
 
     def estimate(columns: list[int]) -> Estimate:
         with np.errstate(invalid="ignore", divide="ignore"):
             value = float(np.mean(wins[:, columns].sum(0) / valid[:, columns].sum(0)))
-        low, high = rate_interval(value, samples[:, columns].mean(1), groups)
+        low, high = rate_interval(value, samples[:, columns].mean(1), clusters)
         n = int(valid[:, columns].sum())
         return Estimate(value, low, high, n, len(wins) * len(columns) - n, int(ties[:, columns].sum()))
 
@@ -79,7 +79,7 @@ def quantities_of(wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray
     gap = congruent.value - incongruent.value
     low, high = interval(samples[:, 1] - samples[:, 0])
     if low == high:
-        slack = exact_bound(groups)
+        slack = exact_bound(clusters)
         low, high = max(-1.0, gap - slack), min(1.0, gap + slack)
     n, left_out = incongruent.n + congruent.n, incongruent.left_out + congruent.left_out
     gap_estimate = Estimate(gap, low, high, n, left_out, incongruent.ties + congruent.ties)
