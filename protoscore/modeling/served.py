@@ -56,7 +56,7 @@ class ServedProtoScore:
         self, base_url: str, model: str | None = None, api_key: str | None = None, concurrency: int = 16, timeout: float = 120.0
     ):
         if not base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"{base_url!r} is no address of a server; give one such as http://localhost:8000")
+            raise ConfigError(f"{base_url!r} is not an address of a server; give one such as http://localhost:8000")
         if "@" in base_url:
             raise ConfigError(f"an address with a password would end up in results; set {KEY_VARIABLE} instead")
         key = api_key or os.environ.get(KEY_VARIABLE)

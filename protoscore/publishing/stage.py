@@ -88,7 +88,9 @@ def pack(kind: Kind, folder: Path, repo_id: str, options: Options) -> Iterator[P
     if options.pull_request and (options.tag or options.public or options.collection):
         raise ConfigError("a pull request changes nothing yet: --tag, --public and --collection go without --pull-request")
     if options.expect_revision and not REVISION.fullmatch(options.expect_revision):
-        raise ConfigError(f"--expect-revision {options.expect_revision!r} is no revision; it has 7 to 40 digits of 0-9 and a-f")
+        raise ConfigError(
+            f"--expect-revision {options.expect_revision!r} is not a revision; it has 7 to 40 digits of 0-9 and a-f"
+        )
     if kind != Kind.RESULTS:
         files = collect(folder, get_token(), TRAINERS_OWN if kind == Kind.MODEL else ())
         metadata = check(kind, folder, files, repo_id)

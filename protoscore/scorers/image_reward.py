@@ -73,7 +73,7 @@ class ImageRewardScorer(Separable):
         return patches
 
     def encode_texts(self, texts: Sequence[str]) -> tuple[list[torch.Tensor], list[bool]]:
-        """One tensor (2, 35) a text: its tokens, and which of them are no padding."""
+        """One tensor (2, 35) a text: its tokens, and which of them are not padding."""
         import torch
 
         if not texts:

@@ -69,7 +69,7 @@ def vendi_estimate(
 ) -> Estimate:
     """Vendi score of a sample of n items, with an interval for what other samples of n items would give.
 
-    The interval is a block jackknife (value +- 1.96 standard errors, within [1, n]). A bootstrap is no use here: its
+    The interval is a block jackknife (value +- 1.96 standard errors, within [1, n]). A bootstrap is of no use here: its
     repeated items are less diverse than any real sample, and its interval misses the value itself.
 
     Args:

@@ -99,7 +99,7 @@ def sign_test(first: ArrayLike, second: ArrayLike, tie_rule: TieRule = "drop") -
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Holm's step-down adjusted p-values (1979), in the given order; NaN is no test and stays NaN."""
+    """Holm's step-down adjusted p-values (1979), in the given order; NaN is not a test and stays NaN."""
     p = np.asarray(p_values, float)
     out = np.full(p.shape, np.nan)
     tested = np.flatnonzero(np.isfinite(p))

@@ -49,7 +49,7 @@ def sight(seed: int, split: str = "train") -> tuple[Image.Image, list[NamedBox]]
 
 
 def label(field: str, value: str) -> str:
-    """A label as the answers spell it; a withheld one is named by its field too, for it is no word of its own."""
+    """A label as the answers spell it; a withheld one is named by its field too, for it is not a word of its own."""
     return f"no {field}" if value == "unspecified" else json.dumps(value)
 
 
