@@ -171,5 +171,5 @@ def test_which_model_and_which_server(server):
         ServedProtoScore(server.url, model="c").score([picture(1)], TEXTS[:1])
     with pytest.raises(ServerError, match="is the server up"):
         ServedProtoScore("http://127.0.0.1:9")
-    with pytest.raises(ConfigError, match="no address"):
+    with pytest.raises(ConfigError, match="not an address"):
         ServedProtoScore("localhost:8000")
