@@ -19,7 +19,7 @@ class DatasetError(ProtoscoreError):
 
 
 class ImageError(ProtoscoreError):
-    """Bytes that are no readable image."""
+    """Bytes that are not a readable image."""
 
 
 class CheckpointError(ProtoscoreError):

@@ -243,7 +243,7 @@ def read_rows(paths: list[Path], columns: list[str] | None = None, batch: int = 
     """Rows of Parquet files, a few at a time, so that memory does not grow with the files.
 
     Raises:
-        DatasetError: a file is no Parquet file or lacks a column.
+        DatasetError: a file is not a Parquet file or lacks a column.
     """
     for path in paths:
         try:

@@ -93,4 +93,4 @@ def _architecture(folder: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))["model_cfg"]
     except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path} is no OpenCLIP configuration; remove it, and the network is ViT-H-14") from error
+        raise CheckpointError(f"{path} is not an OpenCLIP configuration; remove it, and the network is ViT-H-14") from error

@@ -12,6 +12,7 @@ import torch
 from PIL.Image import Image
 from transformers import PreTrainedModel, ProcessorMixin
 
+from protoscore.batches import batched, refuse_unequal
 from protoscore.modeling.encode import Encoded, encode, lengths
 from protoscore.modeling.loading import load
 from protoscore.modeling.vision import VisionCache
@@ -81,11 +82,10 @@ class ProtoScore:
         Raises:
             ImageError: a picture cannot be used.
         """
-        if len(images) != len(texts):
-            raise ValueError(f"{len(images)} images and {len(texts)} texts; give one text an image")
+        refuse_unequal(images, texts)
         size = lengths(self.processor, images, texts)
         order = sorted(range(len(texts)), key=size.__getitem__, reverse=True)  # the largest first: no surprise at the end
-        batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        batches = list(batched(order, batch_size))
         scores = [0.0] * len(texts)
         for batch, encoded in zip(batches, self._encoded(images, texts, batches), strict=True):
             for position, value in zip(batch, self._forward(encoded), strict=True):

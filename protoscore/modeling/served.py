@@ -11,13 +11,14 @@ import base64
 import io
 import math
 import os
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
 
+from protoscore.backoff import patiently
+from protoscore.batches import refuse_unequal
 from protoscore.errors import ConfigError, ImageError, ProtoscoreError
 from protoscore.modeling.encode import MAX_TEXT_TOKENS, message, picture, plain
 from protoscore.schema import Score, Status
@@ -54,7 +55,7 @@ class ServedProtoScore:
         self, base_url: str, model: str | None = None, api_key: str | None = None, concurrency: int = 16, timeout: float = 120.0
     ):
         if not base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"{base_url!r} is no address of a server; give one such as http://localhost:8000")
+            raise ConfigError(f"{base_url!r} is not an address of a server; give one such as http://localhost:8000")
         if "@" in base_url:
             raise ConfigError(f"an address with a password would end up in results; set {KEY_VARIABLE} instead")
         key = api_key or os.environ.get(KEY_VARIABLE)
@@ -72,8 +73,7 @@ class ServedProtoScore:
             ImageError: a picture cannot be used.
             ServerError: a pair could not be scored.
         """
-        if len(images) != len(texts):
-            raise ValueError(f"{len(images)} images and {len(texts)} texts; give one text an image")
+        refuse_unequal(images, texts)
         return [value for value, _ in self._map(lambda pair: self._one(*pair), zip(images, texts, strict=True))]
 
     def compare(self, text: str, image_a: Image, image_b: Image) -> float:
@@ -135,24 +135,23 @@ class ServedProtoScore:
         return self._ask("POST", path, json=body)
 
     def _ask(self, method: str, path: str, **body: Any) -> dict[str, Any]:
-        for attempt in range(TRIES):
-            last = attempt == TRIES - 1
-            try:
-                response = self._client.request(method, path, **body)
-            except httpx2.TimeoutException as error:
-                raise ServerError(f"{self._address} did not answer in time; raise timeout= or lower concurrency=") from error
-            except httpx2.HTTPError as error:
-                if last:
-                    raise ServerError(
-                        f"{self._address} cannot be reached ({type(error).__name__}); is the server up?"
-                    ) from error
-            else:
-                if response.is_success:
-                    return _json(response, self._address)
-                if last or response.status_code not in AGAIN:
-                    raise ServerError(f"{self._address} refused ({response.status_code}: {_reason(response)})")
-            time.sleep(0.25 * 2**attempt)
-        raise AssertionError("unreachable")
+        try:
+            call = lambda: self._client.request(method, path, **body).raise_for_status()  # noqa: E731
+            return _json(patiently(call, _wait, TRIES), self._address)
+        except httpx2.TimeoutException as error:
+            raise ServerError(f"{self._address} did not answer in time; raise timeout= or lower concurrency=") from error
+        except httpx2.HTTPStatusError as error:
+            code, reason = error.response.status_code, _reason(error.response)
+            raise ServerError(f"{self._address} refused ({code}: {reason})") from error
+        except httpx2.HTTPError as error:
+            raise ServerError(f"{self._address} cannot be reached ({type(error).__name__}); is the server up?") from error
+
+
+def _wait(error: Exception, attempt: int) -> float | None:
+    """Seconds until another try makes sense, or None."""
+    refused = isinstance(error, httpx2.HTTPStatusError) and error.response.status_code not in AGAIN
+    lost = not isinstance(error, httpx2.HTTPError) or isinstance(error, httpx2.TimeoutException)
+    return None if refused or lost else 0.25 * 2**attempt
 
 
 def _json(response: httpx2.Response, address: str) -> dict[str, Any]:

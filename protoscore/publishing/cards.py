@@ -131,7 +131,7 @@ def read_card(folder: Path) -> Card:
         mark = getattr(error, "problem_mark", None)
         raise ConfigError(f"{path}:{mark.line + 2 if mark else 1}: {getattr(error, 'problem', None) or error}") from error
     if not isinstance(metadata, dict):
-        raise ConfigError(f"{path}: the metadata is no mapping of keys to values")
+        raise ConfigError(f"{path}: the metadata is not a mapping of keys to values")
     for key, value in metadata.items():
         if value is None or value == "":
             raise ConfigError(f"{path}: {key} is empty; fill it or leave it out")

@@ -64,7 +64,7 @@ def collect(folder: Path, token: str | None = None, left_behind: Sequence[str] =
         DatasetError: no such folder; nothing in it; a link, a pickle, or something that looks like a secret.
     """
     if not folder.is_dir():
-        raise DatasetError(f"{folder} is no folder; give the folder to publish")
+        raise DatasetError(f"{folder} is not a folder; give the folder to publish")
     files = []
     for path in _walk(folder):
         name = path.relative_to(folder).as_posix()
@@ -125,7 +125,7 @@ def _size(name: str, path: Path) -> int:
     except OSError as error:
         raise DatasetError(f"{path} cannot be read ({error.strerror})") from error
     if not stat.S_ISREG(facts.st_mode):
-        raise DatasetError(f"{path} is no ordinary file; take it out of the folder")
+        raise DatasetError(f"{path} is not an ordinary file; take it out of the folder")
     if path.suffix.lower() in PICKLES:
         raise DatasetError(
             f"{name} may hold code and not only numbers; save weights as safetensors, or take it out of the folder"

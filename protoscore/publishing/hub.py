@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from protoscore.backoff import patiently
 from protoscore.errors import HubError, first_line
 from protoscore.publishing.files import File
 
@@ -32,7 +32,7 @@ class Remote(NamedTuple):
     files: dict[str, set[str]]  # name -> the ids of its content (git's, and sha256 for large files)
 
 
-class Change(NamedTuple):
+class FileChanges(NamedTuple):
     """What a commit would do to a repository."""
 
     new: list[File]
@@ -88,7 +88,7 @@ class Repository:
         """The address of the repository."""
         return f"{self.endpoint}/{'' if self.type == 'model' else self.type + 's/'}{self.id}"
 
-    def commit(self, change: Change, message: str, description: str, parent: str, pull_request: bool) -> tuple[str, str]:
+    def commit(self, change: FileChanges, message: str, description: str, parent: str, pull_request: bool) -> tuple[str, str]:
         """Send ``change`` on top of ``parent``, all of it or nothing; return the new revision and where to see it.
 
         Files that the Hub already holds, from an upload that broke, are not sent again.
@@ -131,22 +131,11 @@ class Repository:
 
     def _ask(self, call: Callable[[], T]) -> T:
         """``call`` with patience for a busy server, and its errors as one line."""
-        from huggingface_hub.errors import HfHubHTTPError
-
         with _plain_errors(self):
-            for attempt in range(RETRIES):
-                try:
-                    return call()
-                except HfHubHTTPError as error:
-                    wait = _wait(error, attempt)
-                    if wait is None:
-                        raise
-                    print(f"the Hub is busy and asks for {wait} s of patience", file=sys.stderr)
-                    time.sleep(wait)
-            return call()
+            return patiently(call, _wait, RETRIES + 1)
 
 
-def difference(files: list[File], remote: Remote, mirror: bool, seen: Callable[[File], None]) -> Change:
+def difference(files: list[File], remote: Remote, mirror: bool, seen: Callable[[File], None]) -> FileChanges:
     """What turns ``remote`` into ``files``. With ``mirror``, what the folder does not have goes away."""
     new, changed = [], []
     for file in files:
@@ -158,7 +147,7 @@ def difference(files: list[File], remote: Remote, mirror: bool, seen: Callable[[
         seen(file)
     names = {file.name for file in files}
     gone = [name for name in remote.files if name not in names and not name.startswith(KEPT)] if mirror else []
-    return Change(new, changed, gone)
+    return FileChanges(new, changed, gone)
 
 
 def _same(file: File, ids: set[str]) -> bool:
@@ -166,13 +155,18 @@ def _same(file: File, ids: set[str]) -> bool:
     return (file.sha256() if any(len(i) == 64 for i in ids if i) else file.git_oid()) in ids
 
 
-def _wait(error: HfHubHTTPError, attempt: int) -> int | None:
-    """Seconds until another try makes sense, or None."""
-    if error.response.status_code not in (429, 503):
+def _wait(error: Exception, attempt: int) -> int | None:
+    """Seconds until another try makes sense, which are announced, or None."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    if not isinstance(error, HfHubHTTPError) or error.response.status_code not in (429, 503):
         return None
     asked = error.response.headers.get("Retry-After", "")
     wait = int(asked) if asked.isdigit() else 2**attempt
-    return wait if wait <= LONGEST_WAIT else None
+    if wait > LONGEST_WAIT:
+        return None
+    print(f"the Hub is busy and asks for {wait} s of patience", file=sys.stderr)
+    return wait
 
 
 @contextmanager

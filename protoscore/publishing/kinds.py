@@ -94,7 +94,7 @@ def check_space(folder: Path, files: list[File], repo_id: str) -> SpaceMetadata:
             try:
                 ast.parse(file.path.read_bytes())
             except (SyntaxError, ValueError) as error:
-                raise DatasetError(f"{file.name} is no Python that compiles ({error})") from error
+                raise DatasetError(f"{file.name} is not Python that compiles ({error})") from error
     return metadata
 
 
@@ -156,7 +156,7 @@ def _check_table(folder: Path, files: list[File], info: Info, split: str) -> Non
                 found = Features.from_arrow_schema(table.schema_arrow)
                 rows += table.metadata.num_rows
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise DatasetError(f"{file.name} is no Parquet file ({first_line(error)})") from error
+            raise DatasetError(f"{file.name} is not a Parquet file ({first_line(error)})") from error
         if list(found.items()) != list(announced.items()):
             other = [n for n in {**announced, **found} if announced.get(n) != found.get(n)] or ["the order of columns"]
             raise ConfigError(f"{card}: dataset_info and {file.name} differ in {other[0]}")
@@ -172,7 +172,7 @@ def _check_eval_yaml(folder: Path, metadata: DatasetMetadata) -> None:
     try:
         benchmark = EvalYaml.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is no YAML ({first_line(error)})") from error
+        raise ConfigError(f"{path} is not YAML ({first_line(error)})") from error
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
@@ -189,7 +189,7 @@ def _check_safetensors(file: File) -> None:
     try:
         tensors = parse_local_safetensors_file_metadata(file.path).tensors
     except (SafetensorsParsingError, OSError, ValueError, KeyError, TypeError) as error:
-        raise DatasetError(f"{file.name} is no safetensors file ({first_line(error)})") from error
+        raise DatasetError(f"{file.name} is not a safetensors file ({first_line(error)})") from error
     length = int.from_bytes(file.path.open("rb").read(8), "little")
     end = 8 + length + max((tensor.data_offsets[1] for tensor in tensors.values()), default=0)
     if end != file.size:
@@ -210,7 +210,7 @@ def _json(path: Path) -> dict:
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise DatasetError(f"{path} is no JSON ({error})") from error
+        raise DatasetError(f"{path} is not JSON ({error})") from error
     if not isinstance(body, dict):
         raise DatasetError(f"{path} holds no JSON object")
     return body

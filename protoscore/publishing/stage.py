@@ -19,7 +19,7 @@ from protoscore.folder import write_text
 from protoscore.publishing import Kind
 from protoscore.publishing.cards import Metadata, SpaceMetadata
 from protoscore.publishing.files import RECORD, TRAINERS_OWN, File, build_id, collect, matches
-from protoscore.publishing.hub import Change, Remote, Repository, difference
+from protoscore.publishing.hub import FileChanges, Remote, Repository, difference
 from protoscore.publishing.kinds import check
 from protoscore.publishing.leaderboard import check_repo_id, entry
 
@@ -69,7 +69,7 @@ class Published(NamedTuple):
 
     url: str
     revision: str | None
-    change: Change
+    change: FileChanges
     private: bool
     collection: str | None = None
 
@@ -88,7 +88,9 @@ def pack(kind: Kind, folder: Path, repo_id: str, options: Options) -> Iterator[P
     if options.pull_request and (options.tag or options.public or options.collection):
         raise ConfigError("a pull request changes nothing yet: --tag, --public and --collection go without --pull-request")
     if options.expect_revision and not REVISION.fullmatch(options.expect_revision):
-        raise ConfigError(f"--expect-revision {options.expect_revision!r} is no revision; it has 7 to 40 digits of 0-9 and a-f")
+        raise ConfigError(
+            f"--expect-revision {options.expect_revision!r} is not a revision; it has 7 to 40 digits of 0-9 and a-f"
+        )
     if kind != Kind.RESULTS:
         files = collect(folder, get_token(), TRAINERS_OWN if kind == Kind.MODEL else ())
         metadata = check(kind, folder, files, repo_id)
@@ -157,7 +159,7 @@ def _open(repository: Repository, parcel: Parcel, options: Options) -> Remote:
     return remote
 
 
-def _refuse_newer(repository: Repository, parcel: Parcel, options: Options, remote: Remote, change: Change) -> None:
+def _refuse_newer(repository: Repository, parcel: Parcel, options: Options, remote: Remote, change: FileChanges) -> None:
     """Stop where files would be replaced or deleted that are not as this folder was last published."""
     touched = [*change.deleted, *(file.name for file in change.changed)]
     if options.overwrite or not touched:
@@ -177,7 +179,7 @@ def _refuse_newer(repository: Repository, parcel: Parcel, options: Options, remo
         )
 
 
-def _tag(repository: Repository, options: Options, change: Change, remote: Remote) -> str | None:
+def _tag(repository: Repository, options: Options, change: FileChanges, remote: Remote) -> str | None:
     """Where the wanted tag is already.
 
     Raises:

@@ -27,11 +27,6 @@ class Placed(NamedTuple):
     def box(self) -> tuple[float, float, float, float]:
         return (self.x - self.width / 2, self.base - self.height, self.x + self.width / 2, self.base)
 
-    @property
-    def extent(self) -> float:
-        """One number for how big it looks: the geometric mean of width and height."""
-        return (self.width * self.height) ** 0.5
-
 
 def place(role: str, key: str, x: float, base: float, size: float, widest: float = 1.0) -> Placed:
     """A thing of about ``size``: thin things are let grow longer, so that their area is comparable."""

@@ -59,7 +59,7 @@ PROFESSIONS = {  # -> glyphs (male, female) of a bust in work clothes, and a thi
     "lawyer": ("openmoji:1F468-200D-1F4BC", "openmoji:1F469-200D-1F4BC", "openmoji:2696"),
 }
 NO_PROFESSION = {"male": ("openmoji:1F468", "openmoji:1F474"), "female": ("openmoji:1F469", "openmoji:1F475")}
-PLAIN_LAYERS = ("beanie.svg", "sun_hat.svg", "heart_pendant.svg")  # worn, and mean nothing: a hat alone is no religion
+PLAIN_LAYERS = ("beanie.svg", "sun_hat.svg", "heart_pendant.svg")  # worn, and mean nothing: a hat alone is not a religion
 PLAIN_THINGS = (
     "balloon.svg",
     "umbrella.svg",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from protoscore.batches import refuse_unequal
 from protoscore.errors import MissingExtra, UnknownName
 from protoscore.schema import Score as Score
 from protoscore.typed_yaml import Strict
@@ -86,8 +87,7 @@ class Separable:
         Raises:
             ValueError: there are not as many texts as images.
         """
-        if len(images) != len(texts):
-            raise ValueError(f"{len(images)} images and {len(texts)} texts; give one text an image")
+        refuse_unequal(images, texts)
         if not texts:
             return []
         pictures = {id(image): image for image in images}

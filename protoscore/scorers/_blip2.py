@@ -1,9 +1,8 @@
-"""What BLIP-2's two scores have in common: one checkpoint, and batches of pictures."""
+"""What BLIP-2's two scores have in common: one checkpoint, and how pictures are prepared for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from protoscore.scorers import Separable, needs
 from protoscore.scorers._two_tower import named
@@ -13,8 +12,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 HUB_ID = "Salesforce/blip2-itm-vit-g"
-
-T = TypeVar("T")
 
 
 class Blip2Scorer(Separable):
@@ -39,6 +36,3 @@ class Blip2Scorer(Separable):
         from protoscore.modeling.pixels import stretched
 
         return stretched(image, self._model.side)
-
-    def _batches(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
-        return (items[start : start + self.batch_size] for start in range(0, len(items), self.batch_size))

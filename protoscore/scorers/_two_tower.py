@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from protoscore.batches import batched
 from protoscore.scorers import Facts, Separable
 
 if TYPE_CHECKING:
@@ -35,16 +36,15 @@ class TwoTower(Separable):
         return self._towers.prepare(image)
 
     def encode_images(self, images: Sequence[Any]) -> list[torch.Tensor]:
-        parts = [images[start : start + self.batch_size] for start in range(0, len(images), self.batch_size)]
-        return [vector for part in parts for vector in self._towers.images(part)]
+        return [vector for part in batched(images, self.batch_size) for vector in self._towers.images(part)]
 
     def encode_texts(self, texts: Sequence[str]) -> tuple[list[torch.Tensor], list[bool]]:
         vectors: list[torch.Tensor] = []
         cut: list[bool] = []
-        for start in range(0, len(texts), self.batch_size):
-            part, part_cut = self._towers.texts([self._prefix + text for text in texts[start : start + self.batch_size]])
-            vectors += list(part)
-            cut += part_cut
+        for part in batched(texts, self.batch_size):
+            found, found_cut = self._towers.texts([self._prefix + text for text in part])
+            vectors += list(found)
+            cut += found_cut
         return vectors, cut
 
     def match(self, image_features: Sequence[torch.Tensor], text_features: Sequence[torch.Tensor]) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from protoscore.batches import batched
 from protoscore.scorers import Facts
 from protoscore.scorers._blip2 import HUB_ID, Blip2Scorer
 
@@ -33,14 +34,14 @@ class Blip2Itc(Blip2Scorer):
         import torch
 
         with torch.inference_mode():
-            return [vectors for part in self._batches(images) for vectors in self._model.image_vectors(part)]
+            return [vectors for part in batched(images, self.batch_size) for vectors in self._model.image_vectors(part)]
 
     def encode_texts(self, texts: Sequence[str]) -> tuple[list[torch.Tensor], list[bool]]:
         import torch
 
         tokens, cut = self._model.tokens(texts)
         with torch.inference_mode():
-            return [vector for part in self._batches(tokens) for vector in self._model.text_vectors(part)], cut
+            return [vector for part in batched(tokens, self.batch_size) for vector in self._model.text_vectors(part)], cut
 
     def match(self, image_features: Sequence[torch.Tensor], text_features: Sequence[torch.Tensor]) -> list[float]:
         import torch

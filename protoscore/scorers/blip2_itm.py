@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from protoscore.batches import batched, paired
 from protoscore.scorers import Facts, protobias_accuracy
 from protoscore.scorers._blip2 import HUB_ID, Blip2Scorer
 
@@ -35,7 +36,7 @@ class Blip2Itm(Blip2Scorer):
         import torch
 
         with torch.inference_mode():
-            return [patches for part in self._batches(images) for patches in self._model.patches(part)]
+            return [patches for part in batched(images, self.batch_size) for patches in self._model.patches(part)]
 
     def encode_texts(self, texts: Sequence[str]) -> tuple[list[torch.Tensor], list[bool]]:
         return self._model.tokens(texts)
@@ -45,10 +46,8 @@ class Blip2Itm(Blip2Scorer):
 
         values: list[float] = []
         with torch.inference_mode():
-            for start in range(0, len(text_features), self.batch_size):
-                part = slice(start, start + self.batch_size)
-                patches = torch.stack(list(image_features[part]))
-                values += self._model.match_probability(patches, text_features[part]).tolist()
+            for patches, tokens in paired(image_features, text_features, self.batch_size):
+                values += self._model.match_probability(torch.stack(patches), tokens).tolist()
         return values
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from protoscore.batches import batched, paired
 from protoscore.scorers import Facts, Separable, needs, protobias_accuracy
 
 if TYPE_CHECKING:
@@ -67,12 +68,12 @@ class ImageRewardScorer(Separable):
 
         patches: list[torch.Tensor] = []
         with torch.inference_mode():
-            for start in range(0, len(images), self.batch_size):
-                patches += self._model.encode(torch.stack(list(images[start : start + self.batch_size])))
+            for part in batched(images, self.batch_size):
+                patches += self._model.encode(torch.stack(part))
         return patches
 
     def encode_texts(self, texts: Sequence[str]) -> tuple[list[torch.Tensor], list[bool]]:
-        """One tensor (2, 35) a text: its tokens, and which of them are no padding."""
+        """One tensor (2, 35) a text: its tokens, and which of them are not padding."""
         import torch
 
         if not texts:
@@ -89,10 +90,9 @@ class ImageRewardScorer(Separable):
 
         values: list[float] = []
         with torch.inference_mode():
-            for start in range(0, len(text_features), self.batch_size):
-                part = slice(start, start + self.batch_size)
-                tokens, mask = torch.stack(list(text_features[part])).unbind(dim=1)
-                values += self._model.reward(torch.stack(list(image_features[part])), tokens, mask).tolist()
+            for patches, texts in paired(image_features, text_features, self.batch_size):
+                tokens, mask = torch.stack(texts).unbind(dim=1)
+                values += self._model.reward(torch.stack(patches), tokens, mask).tolist()
         return values
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from protoscore.batches import paired
 from protoscore.scorers import Facts, Score, needs
 
 if TYPE_CHECKING:
@@ -65,13 +66,10 @@ class Qwen3VlReranker:
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> list[Score]:
         from protoscore.modeling.first_token import cut
 
-        if len(images) != len(texts):
-            raise ValueError(f"{len(images)} images and {len(texts)} texts; give one text an image")
         scores: list[Score] = []
-        for start in range(0, len(texts), self.batch_size):
-            part = slice(start, start + self.batch_size)
-            cuts = [cut(self._first.processor.tokenizer, text, MAX_TEXT_TOKENS) for text in texts[part]]
-            pairs = zip(images[part], cuts, strict=True)
+        for some, theirs in paired(images, texts, self.batch_size):
+            cuts = [cut(self._first.processor.tokenizer, text, MAX_TEXT_TOKENS) for text in theirs]
+            pairs = zip(some, cuts, strict=True)
             logits = self._first.logits([self._conversation(image, text) for image, (text, _) in pairs]).double()
             values = (logits[:, self._yes] - logits[:, self._no]).sigmoid().tolist()
             scores += [Score(value, truncated=was_cut) for value, (_, was_cut) in zip(values, cuts, strict=True)]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from protoscore.batches import paired
 from protoscore.errors import ConfigError
 from protoscore.scorers import Facts, Score, needs, protobias_accuracy, split_variant
 
@@ -71,12 +72,9 @@ class VqaScore:
         self.batch_size = batch_size
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> list[Score]:
-        if len(images) != len(texts):
-            raise ValueError(f"{len(images)} images and {len(texts)} texts; give one text an image")
         scores: list[Score] = []
-        for start in range(0, len(texts), self.batch_size):
-            part = slice(start, start + self.batch_size)
-            answers, cuts = self._model.ask(images[part], texts[part], self._question)
+        for some, theirs in paired(images, texts, self.batch_size):
+            answers, cuts = self._model.ask(some, theirs, self._question)
             values = [value(answer, self._variant) for answer in answers]
             scores += [Score(each, truncated=was_cut) for each, was_cut in zip(values, cuts, strict=True)]
         return scores

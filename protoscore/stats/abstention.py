@@ -119,7 +119,7 @@ def risk_coverage(
     wrong, (levels, level) = 1 - right[used], np.unique(-sure[used], return_inverse=True)
     order = np.argsort(level, kind="stable")
     starts = np.searchsorted(level[order], np.arange(len(levels)))
-    index, groups = cluster_index(None if clusters is None else np.asarray(clusters)[used], int(used.sum()))
+    index, count = cluster_index(None if clusters is None else np.asarray(clusters)[used], int(used.sum()))
 
     def blocks(weights: NDArray) -> tuple[NDArray, NDArray]:
         weights = weights[:, order]
@@ -127,11 +127,11 @@ def risk_coverage(
 
     sizes, errors = blocks(np.ones((1, len(wrong))))
     value = float(_aurc(sizes, errors)[0])
-    samples = np.concatenate([_aurc(*blocks(w[:, index])) for w in cluster_weights(groups, resamples, seed)])
+    samples = np.concatenate([_aurc(*blocks(w[:, index])) for w in cluster_weights(count, resamples, seed)])
     total = errors.sum()
     best = _aurc(np.array([[len(wrong) - total, total]]), np.array([[0, total]]))[0]
     accepted = np.cumsum(sizes[0])
-    aurc = Estimate(value, *rate_interval(value, samples, groups), len(wrong), left_out)
+    aurc = Estimate(value, *rate_interval(value, samples, count), len(wrong), left_out)
     scored = len(wrong) + int(declined.sum())
     return RiskCoverage(accepted / scored, np.cumsum(errors[0]) / accepted, -levels, aurc, value - float(best))
 

@@ -34,12 +34,12 @@ def correlation(
         raise ConfigError(f"two lists of equal length are compared, not shapes {x.shape} and {y.shape}")
     valid = np.isfinite(x) & np.isfinite(y)
     left_out = int((~valid).sum())
-    index, groups = cluster_index(None if clusters is None else np.asarray(clusters)[valid], int(valid.sum()))
+    index, count = cluster_index(None if clusters is None else np.asarray(clusters)[valid], int(valid.sum()))
     x, y = x[valid], y[valid]
     if len(x) < 2 or len(np.unique(x)) < 2 or len(np.unique(y)) < 2:
         return Estimate(NAN, NAN, NAN, len(x), left_out)
     with np.errstate(invalid="ignore", divide="ignore"):
-        samples = [resampled[kind](x, y, weights[:, index]) for weights in cluster_weights(groups, resamples, seed)]
+        samples = [resampled[kind](x, y, weights[:, index]) for weights in cluster_weights(count, resamples, seed)]
     return Estimate(float(points[kind](x, y).statistic), *interval(np.concatenate(samples)), len(x), left_out)
 
 

@@ -69,7 +69,7 @@ def vendi_estimate(
 ) -> Estimate:
     """Vendi score of a sample of n items, with an interval for what other samples of n items would give.
 
-    The interval is a block jackknife (value +- 1.96 standard errors, within [1, n]). A bootstrap is no use here: its
+    The interval is a block jackknife (value +- 1.96 standard errors, within [1, n]). A bootstrap is of no use here: its
     repeated items are less diverse than any real sample, and its interval misses the value itself.
 
     Args:
@@ -165,18 +165,16 @@ def compare(outcomes: ArrayLike, tie_rule: TieRule = "drop") -> Binomial:
     return binomial(wins, losses, ties, tie_rule)
 
 
-class AdjustedComparison(NamedTuple):
+class PairTest(NamedTuple):
     test: Binomial
     p_holm: float  # over all pairs of models
 
 
-def compare_all(
-    outcomes: Mapping[tuple[str, str], ArrayLike], tie_rule: TieRule = "drop"
-) -> dict[tuple[str, str], AdjustedComparison]:
+def compare_all(outcomes: Mapping[tuple[str, str], ArrayLike], tie_rule: TieRule = "drop") -> dict[tuple[str, str], PairTest]:
     """:func:`compare` for each pair of models, with Holm's correction beside the raw p."""
     tests = {pair: compare(found, tie_rule) for pair, found in outcomes.items()}
     adjusted = holm([test.p for test in tests.values()])
-    return {pair: AdjustedComparison(test, float(p)) for (pair, test), p in zip(tests.items(), adjusted)}
+    return {pair: PairTest(test, float(p)) for (pair, test), p in zip(tests.items(), adjusted)}
 
 
 def autorater_accuracy(
@@ -214,15 +212,15 @@ def equal_auc(
     """
     a, b, people = _scored(first, second, human)
     valid = np.isfinite(a) & np.isfinite(b) & np.isfinite(people)
-    index, groups = cluster_index(None if clusters is None else np.asarray(clusters)[valid], int(valid.sum()))
+    index, count = cluster_index(None if clusters is None else np.asarray(clusters)[valid], int(valid.sum()))
     equal, closeness = people[valid] == EQUAL, -np.abs(a - b)[valid]
     n, left_out = int(valid.sum()), int((~valid).sum())
     if not equal.any() or equal.all():
         return Estimate(NAN, NAN, NAN, n, left_out)
     wins = stats.rankdata(closeness)[equal].sum() - equal.sum() * (equal.sum() + 1) / 2
     value = float(wins / (equal.sum() * (~equal).sum()))
-    samples = np.concatenate([_auc(closeness, equal, w[:, index]) for w in cluster_weights(groups, resamples, seed)])
-    return Estimate(value, *rate_interval(value, samples, groups), n, left_out)
+    samples = np.concatenate([_auc(closeness, equal, w[:, index]) for w in cluster_weights(count, resamples, seed)])
+    return Estimate(value, *rate_interval(value, samples, count), n, left_out)
 
 
 def _auc(scores: NDArray, positive: NDArray, weights: NDArray) -> NDArray:

@@ -5,9 +5,9 @@ groups. Where it is silent the choice is a named parameter, with this default:
 
 * ``classes="seen"``: a group's macro-F1 averages the classes that occur among its references or predictions (scikit-learn's
   default); ``"reference"`` only those of its references; ``"all"`` every label, 0 where a class does not occur.
-* ``abstention="error"``: an abstention misses its class, and is no class of its own unless the references hold it (the paper
+* ``abstention="error"``: an abstention misses its class, and is not a class of its own unless the references hold it (the paper
   counts abstentions as errors, Appendix B); ``"left_out"`` drops the row; ``"class"`` makes it a label like any other.
-* ``unscored="left_out"``: a row without a prediction (unreadable reply, refusal) is no measurement; ``"error"`` counts it as
+* ``unscored="left_out"``: a row without a prediction (unreadable reply, refusal) is not a measurement; ``"error"`` counts it as
   wrong.
 * ``min_size=1``: rows that a group needs to enter the average, the worst group and the gaps; smaller ones are still listed.
 

@@ -23,7 +23,7 @@ TieRule = Literal["drop", "half", "loss"]
 NAN = float("nan")
 
 
-class Difference(NamedTuple):
+class PairedDifference(NamedTuple):
     """Mean of the first minus mean of the second, and the two-sided p of no difference."""
 
     estimate: Estimate
@@ -32,7 +32,7 @@ class Difference(NamedTuple):
 
 def difference(
     first: ArrayLike, second: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0
-) -> Difference:
+) -> PairedDifference:
     """Paired difference of two means or rates on the same rows, with cluster-bootstrap interval and p.
 
     p inverts the percentile interval: it is below 0.05 where the 95 % interval leaves out 0. The smallest it can be is
@@ -45,13 +45,13 @@ def difference(
     gaps, valid = _gaps(first, second)
     n = int(valid.sum())
     if not n:
-        return Difference(Estimate(NAN, NAN, NAN, 0, len(gaps)), NAN)
+        return PairedDifference(Estimate(NAN, NAN, NAN, 0, len(gaps)), NAN)
     samples = cluster_bootstrap(gaps[:, None], valid[:, None], clusters, resamples, seed)[:, 0]
     samples = samples[np.isfinite(samples)]
     tail = min((samples <= 0).sum(), (samples >= 0).sum()) + 1
     ties = int((valid & (gaps == 0)).sum())
     estimate = Estimate(float(gaps.sum() / n), *interval(samples), n, len(gaps) - n, ties)
-    return Difference(estimate, float(min(1.0, 2 * tail / (len(samples) + 1))))
+    return PairedDifference(estimate, float(min(1.0, 2 * tail / (len(samples) + 1))))
 
 
 class Binomial(NamedTuple):
@@ -99,7 +99,7 @@ def sign_test(first: ArrayLike, second: ArrayLike, tie_rule: TieRule = "drop") -
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Holm's step-down adjusted p-values (1979), in the given order; NaN is no test and stays NaN."""
+    """Holm's step-down adjusted p-values (1979), in the given order; NaN is not a test and stays NaN."""
     p = np.asarray(p_values, float)
     out = np.full(p.shape, np.nan)
     tested = np.flatnonzero(np.isfinite(p))
@@ -203,18 +203,18 @@ def tie_calibrated_accuracy(
     ends = np.searchsorted(np.abs(gap), steps, side="right")  # pairs up to here are ties at that threshold
     # change of each item's (numerator, denominator) from one threshold to the next
     bins = np.searchsorted(ends, np.arange(len(gap)), side="right")
-    groups = int(item.max()) + 1
-    shape = (groups, len(steps) + 1)
+    count = int(item.max()) + 1
+    shape = (count, len(steps) + 1)
     gain = sparse.csr_array((as_tie - as_order, (item, bins)), shape=shape)
-    start = np.bincount(item, as_order, groups)
-    total = np.bincount(item, worth, groups)
+    start = np.bincount(item, as_order, count)
+    total = np.bincount(item, worth, count)
 
     def curve(weights: NDArray) -> NDArray:
         return ((weights @ start)[:, None] + np.cumsum(weights @ gain, 1)[:, :-1]) / (weights @ total)[:, None]
 
-    accuracies = curve(np.ones((1, groups)))[0]
+    accuracies = curve(np.ones((1, count)))[0]
     best = int(accuracies.argmax())
-    samples = np.concatenate([curve(weights).max(1) for weights in cluster_weights(groups, resamples, seed)])
+    samples = np.concatenate([curve(weights).max(1) for weights in cluster_weights(count, resamples, seed)])
     estimate = Estimate(float(accuracies[best]), *interval(samples), len(gap), left_out, int(ends[best]))
     return TieCalibrated(estimate, float(steps[best]))
 

@@ -60,18 +60,18 @@ def comparisons(
     return wins, valid, ties
 
 
-def quantities_of(wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray, groups: int) -> FiveQuantities:
+def quantities_of(wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray, clusters: int) -> FiveQuantities:
     """The five quantities from :func:`comparisons` and their resampled rates.
 
     Args:
         samples: (resamples, 6).
-        groups: number of clusters behind the rows.
+        clusters: number of clusters behind the rows.
     """
 
     def estimate(columns: list[int]) -> Estimate:
         with np.errstate(invalid="ignore", divide="ignore"):
             value = float(np.mean(wins[:, columns].sum(0) / valid[:, columns].sum(0)))
-        low, high = rate_interval(value, samples[:, columns].mean(1), groups)
+        low, high = rate_interval(value, samples[:, columns].mean(1), clusters)
         n = int(valid[:, columns].sum())
         return Estimate(value, low, high, n, len(wins) * len(columns) - n, int(ties[:, columns].sum()))
 
@@ -79,7 +79,7 @@ def quantities_of(wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray
     gap = congruent.value - incongruent.value
     low, high = interval(samples[:, 1] - samples[:, 0])
     if low == high:
-        slack = exact_bound(groups)
+        slack = exact_bound(clusters)
         low, high = max(-1.0, gap - slack), min(1.0, gap + slack)
     n, left_out = incongruent.n + congruent.n, incongruent.left_out + congruent.left_out
     gap_estimate = Estimate(gap, low, high, n, left_out, incongruent.ties + congruent.ties)
@@ -119,25 +119,6 @@ def choices(correct: ArrayLike, adversarial: ArrayLike, tie: str | None = "adver
     out[high == low] = tie
     out[~(np.isfinite(high) & np.isfinite(low))] = None
     return out
-
-
-class Margins(NamedTuple):
-    """Mean score differences, each >= 0, in the scores' own unit: put them on a common scale first to compare metrics."""
-
-    correct: Estimate  # correct minus adversarial, over the pairs that are ordered right
-    misranking: Estimate  # adversarial minus correct, over the others, ties included
-
-
-def margins(
-    correct: ArrayLike, adversarial: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0
-) -> Margins:
-    """By how much pairs are ordered right and wrong; arguments as for :func:`pairwise_accuracy`."""
-    high, low = _pair(correct, adversarial)
-    gap = high - low
-    return Margins(
-        mean(np.where(gap > 0, gap, np.nan), clusters, resamples, seed),
-        mean(np.where(gap <= 0, -gap, np.nan), clusters, resamples, seed),
-    )
 
 
 def _pair(correct: ArrayLike, adversarial: ArrayLike) -> tuple[NDArray, NDArray]:

@@ -84,7 +84,7 @@ def five_quantities_by_group(scores: ArrayLike, draws: Draws, groups: Groups) ->
     return found
 
 
-class ScorerPair(NamedTuple):
+class ChoiceComparison(NamedTuple):
     """Two scorers' choices on the rows that both decided."""
 
     first: int
@@ -96,7 +96,7 @@ class ScorerPair(NamedTuple):
 
 def compare_choices(
     choices: ArrayLike, draws: Draws, groups: Groups, pairs: Sequence[tuple[int, int]] | None = None
-) -> dict[str, list[ScorerPair]]:
+) -> dict[str, list[ChoiceComparison]]:
     """Agreement and difference of scorers (or people) that made the same choices, by group.
 
     Args:
@@ -122,7 +122,7 @@ def compare_choices(
     return found
 
 
-def _pairing(pair: tuple[int, int], seen: NDArray, drawn: NDArray, units: int, rows: int) -> ScorerPair:
+def _pairing(pair: tuple[int, int], seen: NDArray, drawn: NDArray, units: int, rows: int) -> ChoiceComparison:
     n = int(seen[0, 0])
     gap, gaps = (float(_gap(seen)[0]), _gap(drawn))
     gaps = gaps[np.isfinite(gaps)]
@@ -132,7 +132,7 @@ def _pairing(pair: tuple[int, int], seen: NDArray, drawn: NDArray, units: int, r
         low, high = -exact_bound(units), exact_bound(units)
     difference = Estimate(gap, low, high, n, rows - n, int(seen[0, 0] - seen[1, 0] - seen[2, 0] + 2 * seen[3, 0]))
     kappa = Estimate(float(binary_kappa(seen)[0]), *interval(binary_kappa(drawn)), n, rows - n)
-    return ScorerPair(*pair, kappa, difference, float(min(1.0, 2 * tail / (len(gaps) + 1))) if n else float("nan"))
+    return ChoiceComparison(*pair, kappa, difference, float(min(1.0, 2 * tail / (len(gaps) + 1))) if n else float("nan"))
 
 
 def _gap(sums: NDArray) -> NDArray[np.float64]:

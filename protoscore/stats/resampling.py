@@ -83,9 +83,9 @@ def cluster_sums(columns: Any, clusters: ArrayLike | None = None, resamples: int
         (resamples, columns).
     """
     rows: Any = columns if sparse.issparse(columns) else np.asarray(columns, float)
-    index, groups = cluster_index(clusters, rows.shape[0])
-    sums = sparse.csr_array((np.ones(len(index)), (index, np.arange(len(index)))), shape=(groups, len(index))) @ rows
-    return np.concatenate([weights @ sums for weights in cluster_weights(groups, resamples, seed)])
+    index, count = cluster_index(clusters, rows.shape[0])
+    sums = sparse.csr_array((np.ones(len(index)), (index, np.arange(len(index)))), shape=(count, len(index))) @ rows
+    return np.concatenate([weights @ sums for weights in cluster_weights(count, resamples, seed)])
 
 
 def cluster_index(clusters: ArrayLike | None, rows: int) -> tuple[NDArray[np.int64], int]:
@@ -103,14 +103,18 @@ def cluster_index(clusters: ArrayLike | None, rows: int) -> tuple[NDArray[np.int
     return index, len(found)
 
 
-def cluster_weights(groups: int, resamples: int = 2000, seed: int = 0) -> Iterator[NDArray[np.float64]]:
-    """How often each cluster is drawn, a (up to CHUNK, groups) array at a time."""
+def cluster_weights(clusters: int, resamples: int = 2000, seed: int = 0) -> Iterator[NDArray[np.float64]]:
+    """How often each cluster is drawn, a (up to CHUNK, clusters) array at a time."""
     rng = np.random.default_rng(seed)
-    chunk = min(CHUNK, max(1, CELLS // max(1, groups)))
+    chunk = min(CHUNK, max(1, CELLS // max(1, clusters)))
     for start in range(0, resamples, chunk):
         size = min(chunk, resamples - start)
-        picks = rng.integers(0, groups, (size, groups)) + np.arange(size)[:, None] * groups if groups else np.zeros((0,), int)
-        yield np.bincount(picks.ravel(), minlength=size * groups).reshape(size, groups).astype(np.float64)
+        picks = (
+            rng.integers(0, clusters, (size, clusters)) + np.arange(size)[:, None] * clusters
+            if clusters
+            else np.zeros((0,), int)
+        )
+        yield np.bincount(picks.ravel(), minlength=size * clusters).reshape(size, clusters).astype(np.float64)
 
 
 def mean(values: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0) -> Estimate:
@@ -127,8 +131,8 @@ def mean(values: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 
         return Estimate(float("nan"), float("nan"), float("nan"), 0, len(values))
     samples = cluster_bootstrap(np.where(valid, values, 0.0)[:, None], valid[:, None], clusters, resamples, seed)[:, 0]
     value = float(values[valid].mean())
-    groups = cluster_index(clusters, len(values))[1]
-    return Estimate(value, *rate_interval(value, samples, groups), n, len(values) - n)
+    count = cluster_index(clusters, len(values))[1]
+    return Estimate(value, *rate_interval(value, samples, count), n, len(values) - n)
 
 
 def interval(samples: NDArray, level: float = 0.95) -> tuple[float, float]:

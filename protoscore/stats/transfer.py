@@ -68,11 +68,11 @@ def tie_calibrated_over_all(
     if not pairs:
         return TieCalibrated(Estimate(NAN, NAN, NAN, 0, left_out), NAN)
     threshold = _best_threshold(m, h)
-    index, groups = cluster_index(labels[valid], len(m))
-    right, all_pairs, ties = _by_clusters(m, h, threshold, index, groups)
+    index, count = cluster_index(labels[valid], len(m))
+    right, all_pairs, ties = _by_clusters(m, h, threshold, index, count)
     value = float(np.triu(right).sum() / pairs)
     with np.errstate(invalid="ignore", divide="ignore"):  # a resample of one cluster with one row holds no pair
-        samples = [_resampled(w, right) / _resampled(w, all_pairs) for w in cluster_weights(groups, resamples, seed)]
+        samples = [_resampled(w, right) / _resampled(w, all_pairs) for w in cluster_weights(count, resamples, seed)]
     return TieCalibrated(Estimate(value, *interval(np.concatenate(samples)), pairs, left_out, ties), threshold)
 
 
@@ -95,10 +95,10 @@ def _best_threshold(m: NDArray, h: NDArray) -> float:
 
 
 def _by_clusters(
-    m: NDArray, h: NDArray, threshold: float, index: NDArray, groups: int
+    m: NDArray, h: NDArray, threshold: float, index: NDArray, clusters: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """(groups, groups) symmetric counts of right pairs and of pairs, each pair once; and how many the metric ties."""
-    right, member = np.zeros((groups, groups)), np.zeros((len(m), groups))
+    """(clusters, clusters) symmetric counts of right pairs and of pairs, each pair once; and how many the metric ties."""
+    right, member = np.zeros((clusters, clusters)), np.zeros((len(m), clusters))
     member[np.arange(len(m)), index] = 1
     ties = 0
     for start in range(0, len(m), BLOCK):
@@ -115,7 +115,7 @@ def _by_clusters(
     pairs = np.outer(size, size)
     np.fill_diagonal(pairs, size * (size - 1))
     for table in (right, pairs):
-        table[np.diag_indices(groups)] /= 2  # a pair within a cluster was seen from both sides
+        table[np.diag_indices(clusters)] /= 2  # a pair within a cluster was seen from both sides
     return right, pairs, ties // 2
 
 

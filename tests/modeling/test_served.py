@@ -17,6 +17,7 @@ import pytest
 import torch
 from PIL import Image
 
+from protoscore import backoff
 from protoscore.catalog import load
 from protoscore.errors import ConfigError, ImageError
 from protoscore.modeling import served
@@ -89,7 +90,7 @@ def local():
 
 @pytest.fixture
 def server(local, monkeypatch):
-    monkeypatch.setattr(served.time, "sleep", lambda _: None)
+    monkeypatch.setattr(backoff.time, "sleep", lambda _: None)
     monkeypatch.delenv(served.KEY_VARIABLE, raising=False)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.protoscore, server.lock, server.models, server.key, server.faults = local, threading.Lock(), ["tiny"], None, []
@@ -170,5 +171,5 @@ def test_which_model_and_which_server(server):
         ServedProtoScore(server.url, model="c").score([picture(1)], TEXTS[:1])
     with pytest.raises(ServerError, match="is the server up"):
         ServedProtoScore("http://127.0.0.1:9")
-    with pytest.raises(ConfigError, match="no address"):
+    with pytest.raises(ConfigError, match="not an address"):
         ServedProtoScore("localhost:8000")

@@ -323,7 +323,7 @@ def test_offline_and_unreachable_are_said(tmp_path):
     [
         (["model", TINY, "--repo-id", "no-owner"], "ORG/NAME"),
         (["model", TINY, "--repo-id", "org/a b"], "--repo-id: Repo id must use alphanumeric"),
-        (["model", TINY, "--repo-id", "org/x", "--expect-revision", "main"], "no revision"),
+        (["model", TINY, "--repo-id", "org/x", "--expect-revision", "main"], "not a revision"),
         (["results", RESULTS, "--repo-id", "org/x"], "--benchmark"),
         (["results", RESULTS, "--repo-id", "org/x", "--benchmark", "org/b"], "--scorer"),
         (
@@ -332,7 +332,7 @@ def test_offline_and_unreachable_are_said(tmp_path):
         ),
         (["results", ROOT / "README.md", "--repo-id", "org/x", "--benchmark", "org/b"], "not a results file"),
         (["results", ROOT / "nothing.json", "--repo-id", "org/x", "--benchmark", "org/b"], "protoscore report"),
-        (["model", ROOT / "nothing", "--repo-id", "org/x"], "no folder"),
+        (["model", ROOT / "nothing", "--repo-id", "org/x"], "not a folder"),
         (["poem", TINY, "--repo-id", "org/x"], "poem"),
     ],
 )

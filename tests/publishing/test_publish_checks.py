@@ -70,7 +70,7 @@ SPOILED_DATASETS = {
     "other columns": (edit("README.md", "int32", "int64"), "differ in score"),
     "other rows": (edit("README.md", "num_examples: 4", "num_examples: 40"), "has 4 rows"),
     "no bytes": (edit("README.md", "num_bytes: 100", "bytes: 100"), "num_bytes is missing"),
-    "no parquet": (put("data/test-00000.parquet"), "no Parquet file"),
+    "no parquet": (put("data/test-00000.parquet"), "not a Parquet file"),
     "task of no split": (
         put("eval.yaml", b"name: x\ndescription: y\nevaluation_framework: z\ntasks: [{id: a, config: b, split: c}]"),
         "b/c",
@@ -83,7 +83,7 @@ SPOILED_DATASETS = {
     "pickle": (put("cache.pkl"), "safetensors"),
     "link out": (lambda d: (d / "passwd.txt").symlink_to("/etc/passwd"), "leads out of the folder"),
     "linked folder": (lambda d: (d / "more").symlink_to(d.parent), "link to a folder"),
-    "pipe": (lambda d: os.mkfifo(d / "pipe"), "no ordinary file"),
+    "pipe": (lambda d: os.mkfifo(d / "pipe"), "not an ordinary file"),
     "broken link": (lambda d: (d / "gone.txt").symlink_to(d / "nowhere"), "cannot be read"),
 }
 
@@ -103,7 +103,7 @@ SPOILED_MODELS = {
     "pickled part of the weights": (put("parts/pytorch_model-1.bin"), "safetensors"),
     "no weights": (lambda d: (d / "model.safetensors").unlink(), "no weights in safetensors"),
     "cut weights": (lambda d: os.truncate(d / "model.safetensors", 1_000_000), "its header announces"),
-    "cut header": (lambda d: os.truncate(d / "model.safetensors", 100), "no safetensors file"),
+    "cut header": (lambda d: os.truncate(d / "model.safetensors", 100), "not a safetensors file"),
     "no config": (lambda d: (d / "config.json").unlink(), "no config.json"),
     "code missing": (lambda d: (d / "classifier.py").unlink(), "names classifier.py"),
     "shard missing": (
@@ -132,7 +132,7 @@ SPOILED_MODULES = {
     "no app": (lambda d: (d / "app.py").unlink(), "has no app.py"),
     "no requirements": (lambda d: (d / "requirements.txt").unlink(), "has no requirements.txt"),
     "other name": (lambda d: (d / "share_above.py").rename(d / "share.py"), "has no share_above.py"),
-    "no python": (put("share_above.py", b"def :"), "no Python that compiles"),
+    "no python": (put("share_above.py", b"def :"), "not Python that compiles"),
 }
 
 

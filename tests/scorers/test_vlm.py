@@ -326,7 +326,7 @@ def test_a_score_depends_on_its_pair_alone(kind, folders):
     mixed = many.score([images[i] for i in order], [texts[i] for i in order])
     np.testing.assert_allclose(values(mixed), np.array(one)[order], atol=1e-6, rtol=0)
     assert many.score([], []) == []
-    with pytest.raises(ValueError, match="give one text an image"):
+    with pytest.raises(ValueError, match="give one text per image"):
         many.score(images, texts[:3])
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from protoscore.stats import resampling
-from protoscore.stats.pairwise import choices, five_quantities, margins, pairwise_accuracy
+from protoscore.stats.pairwise import choices, five_quantities, pairwise_accuracy
 from protoscore.stats.resampling import cluster_bootstrap, cluster_sums, exact_bound, interval
 
 NAN = float("nan")
@@ -126,12 +126,10 @@ def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
     np.testing.assert_allclose(cluster_sums(rows, resamples=700), whole, atol=1e-12)
 
 
-def test_accuracy_choices_and_margins():
+def test_accuracy_and_choices():
     correct, adversarial = [1, 2, 3, NAN, 5], [0, 2, 4, 1, 1]
     found = pairwise_accuracy(correct, adversarial)
     assert found.value == 2 / 4 and found.n == 4 and found.left_out == 1 and found.ties == 1
     assert choices(correct, adversarial).tolist() == ["correct", "adversarial", "adversarial", None, "correct"]
     assert choices(correct, adversarial, tie="tie")[1] == "tie"
-    right, wrong = margins(correct, adversarial)
-    assert right.value == (1 + 4) / 2 and wrong.value == (0 + 1) / 2
     assert pairwise_accuracy([2] * 30, [1] * 30).low == pytest.approx(1 - exact_bound(30))

@@ -99,10 +99,10 @@ def test_what_is_shown_is_where_it_is():
     """Boxes become places, by hand; and in drawings, a thing's colour is inside its box."""
     from protoscore.scenes.sprites import PALETTE
     from training.embedded import train_scene_sight as sight
-    from training.embedded.sights import Shown
+    from training.embedded.sights import NamedBox
     from training.embedded.sights import sight as look
 
-    places = lambda *box: sight.places(Shown("", box), 3)  # noqa: E731
+    places = lambda *box: sight.places(NamedBox("", box), 3)  # noqa: E731
     assert places(0, 0, 1, 1) == list(range(9)) and places(0.4, 0.4, 0.6, 0.6) == [4]
     assert places(0.5, 0.9, 1.4, 1.2) == [7, 8] and places(0.6, 0.9, 1.0, 1.0) == [8]
     assert places(0, 0, 0.5, 1) == [0, 1, 3, 4, 6, 7]

@@ -26,7 +26,7 @@ from training.embedded.checked_texts import checked_texts, words_of
 from training.scenes import SIZES
 
 
-class Example(NamedTuple):
+class SceneQuestion(NamedTuple):
     """One question: pictures (RGB), the fields of the item, the right decisions by field, and for training, where the field
     ``text`` has words that do not fit the picture, in letters."""
 
@@ -36,62 +36,62 @@ class Example(NamedTuple):
     wrong: list[tuple[int, int]] | None = None
 
 
-def attributes(rng: Seeded, split: str) -> Example:
+def attributes(rng: Seeded, split: str) -> SceneQuestion:
     """A person; one picture in twelve holds no person, and then nothing can be told."""
     if rng.random() < 1 / 12:
         image = draw_scene(
             rng.choice(triplets_of(split, people=False)).scene(Cell.PROTO_CORRECT), rng.getrandbits(60), size_of(rng)
         )[0]
-        return Example([image], {}, dict.fromkeys(("gender", "race", "age", "religion", "disability"), "unspecified"))
+        return SceneQuestion([image], {}, dict.fromkeys(("gender", "race", "age", "religion", "disability"), "unspecified"))
     person = random_person(rng, cue=0.7 if split == "train" else 0.55)  # cues are the hard part
     answer = {
         "gender": person.gender, "race": "unspecified", "age": person.age, "religion": person.religion,
         "disability": person.disability,
     }  # fmt: skip
-    return Example([draw_person(person, rng.getrandbits(60), size_of(rng))], {}, answer)
+    return SceneQuestion([draw_person(person, rng.getrandbits(60), size_of(rng))], {}, answer)
 
 
-def profession(rng: Seeded, split: str) -> Example:
+def profession(rng: Seeded, split: str) -> SceneQuestion:
     worker = random_worker(rng)
-    return Example([draw_worker(worker, rng.getrandbits(60), size_of(rng))], {}, {"profession": worker.profession})
+    return SceneQuestion([draw_worker(worker, rng.getrandbits(60), size_of(rng))], {}, {"profession": worker.profession})
 
 
-def alignment(rng: Seeded, split: str) -> Example:
+def alignment(rng: Seeded, split: str) -> SceneQuestion:
     """5: as described; 4: another place; 3: another count, colour, side, depth or size; 2: another thing; 1: subject too."""
     return _graded(rng, split, {(): 5, ("environment",): 4, ("knob",): 3, ("extra",): 2, ("subject", "extra"): 1})
 
 
-def rubric(rng: Seeded, split: str) -> Example:
+def rubric(rng: Seeded, split: str) -> SceneQuestion:
     """The neutral text, as in the paper. 4: as stated; 2: an attribute or a thing is wrong; 1: both; 3 is not drawn."""
     return _graded(rng, split, {(): 4, ("knob",): 2, ("extra",): 2, ("knob", "extra"): 1}, neutral=True)
 
 
-def image_filter(rng: Seeded, split: str) -> Example:
+def image_filter(rng: Seeded, split: str) -> SceneQuestion:
     """The geometric filter's own score of a picture against a description that fits it or not."""
     triplet, cell, change, rng = _asked(rng, split, [("knob",), ("extra",), ("subject",)])
     spec = triplet.scene(cell)
     image, elements = draw(_changed(spec, triplet, change, rng, split), rng)
     text = triplet.description(cell)
     wrong = words_of(change, text, triplet, cell, _domain(split, triplet.domain))
-    return Example([image], {"text": text}, {"score": assess(spec, elements).score}, wrong)
+    return SceneQuestion([image], {"text": text}, {"score": assess(spec, elements).score}, wrong)
 
 
-def description(rng: Seeded, split: str) -> Example:
+def description(rng: Seeded, split: str) -> SceneQuestion:
     """No question: the picture is described. Only for training, where it teaches which thing is which."""
     triplet, cell = rng.choice(triplets_of(split)), rng.choice(list(Cell))
     image, _ = draw(triplet.scene(cell), rng, fits=True)
-    return Example([image], {}, {"answer": triplet.description(cell)})
+    return SceneQuestion([image], {}, {"answer": triplet.description(cell)})
 
 
-def check(rng: Seeded, split: str) -> Example:
+def check(rng: Seeded, split: str) -> SceneQuestion:
     """A text in which each word is right or wrong about the picture. Only for training."""
     triplet, cell = rng.choice(triplets_of(split)), rng.choice(list(Cell))
     image, _ = draw(triplet.scene(cell), rng, fits=True)
     text, wrong = rng.choice(checked_texts(triplet, cell, _domain(split, triplet.domain), rng))
-    return Example([image], {"text": text}, {}, wrong)
+    return SceneQuestion([image], {"text": text}, {}, wrong)
 
 
-def attribute_count(rng: Seeded, split: str) -> Example:
+def attribute_count(rng: Seeded, split: str) -> SceneQuestion:
     """Four pictures; how many values of one attribute they show, counted over what was drawn."""
     attribute = rng.choice(tuple(SETS))
     asked = SETS[attribute]
@@ -99,10 +99,10 @@ def attribute_count(rng: Seeded, split: str) -> Example:
     shown = [rng.choice(kinds) for _ in range(4)]
     images = [asked.draw(kind, rng) for kind in shown]
     values = {asked.value(kind) for kind in shown if kind is not None}
-    return Example(images, {"attribute": attribute, "size": 4}, {"count": len(values)})
+    return SceneQuestion(images, {"attribute": attribute, "size": 4}, {"count": len(values)})
 
 
-def two_people(rng: Seeded, split: str) -> Example:
+def two_people(rng: Seeded, split: str) -> SceneQuestion:
     """Questions about what can be seen, mostly with an answer, and questions that no picture answers."""
     people = [random_person(rng), random_person(rng)]
     fields = {"context": rng.choice(MEETINGS), "question": rng.choice(UNKNOWABLE)}
@@ -112,10 +112,10 @@ def two_people(rng: Seeded, split: str) -> Example:
         open_ = [(q, [0, 0]) for q, is_so in VISIBLE if is_so(people[0]) == is_so(people[1])]
         fields["question"], which = rng.choice(told if told and rng.random() < 0.8 else open_ or told)
         answer = "unknown" if which[0] == which[1] else ("left" if which[0] else "right")
-    return Example([draw_two(*people, rng.getrandbits(60), size_of(rng))], fields, {"answer": answer})
+    return SceneQuestion([draw_two(*people, rng.getrandbits(60), size_of(rng))], fields, {"answer": answer})
 
 
-TASKS: dict[str, Callable[[Seeded, str], Example]] = {
+TASKS: dict[str, Callable[[Seeded, str], SceneQuestion]] = {
     "fairjudge/attributes": attributes,
     "fairjudge/profession": profession,
     "fairjudge/alignment": alignment,
@@ -175,7 +175,7 @@ SETS = {
 DESCRIPTION, CHECK = "description", "check"  # tasks that no protocol sets
 
 
-def example(task: str, seed: int, split: str) -> Example:
+def example(task: str, seed: int, split: str) -> SceneQuestion:
     """The example of ``seed``; the same arguments give the same one.
 
     Where a text is compared with a picture, an even seed and the next odd one share the text: it fits the first picture only.
@@ -191,12 +191,12 @@ class Seeded(random.Random):
         self.task, self.number = task, number
 
 
-def _graded(rng: Seeded, split: str, grades: dict[tuple[str, ...], int], neutral: bool = False) -> Example:
+def _graded(rng: Seeded, split: str, grades: dict[tuple[str, ...], int], neutral: bool = False) -> SceneQuestion:
     triplet, cell, change, rng = _asked(rng, split, list(grades)[1:], neutral)
     image, _ = draw(_changed(triplet.scene(cell), triplet, change, rng, split), rng, fits=True)
     text = triplet.text if neutral else triplet.description(cell)
     wrong = words_of(change, text, triplet, cell, _domain(split, triplet.domain))
-    return Example([image], {"text": text}, {"score": grades[change]}, wrong)
+    return SceneQuestion([image], {"text": text}, {"score": grades[change]}, wrong)
 
 
 def _asked(

@@ -1,7 +1,7 @@
 """Measure scene-judge-tiny on fresh scenes: ``python -m training.embedded.measure_judge MODEL --out RUN --results FILE.json``.
 
 For each protocol, questions of the test side whose right answers the drawings give, put to the model through the judging stage
-like any other judge. Every rate stands with its n and its 95 % exact (Clopper-Pearson) interval; replies that are no valid
+like any other judge. Every rate stands with its n and its 95 % exact (Clopper-Pearson) interval; replies that are not a valid
 answer count as wrong, and are counted apart. Then, how often words in a text or a picture that tell it what to answer move it.
 """
 

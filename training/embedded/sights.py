@@ -20,14 +20,14 @@ FRAME: Box = (0.0, 0.0, 1.0, 1.0)
 LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
 
 
-class Shown(NamedTuple):
+class NamedBox(NamedTuple):
     """Words for something that a picture shows, and its box: left, top, right, bottom in fractions of the frame."""
 
     words: str
     box: Box
 
 
-def sight(seed: int, split: str = "train") -> tuple[Image.Image, list[Shown]]:
+def sight(seed: int, split: str = "train") -> tuple[Image.Image, list[NamedBox]]:
     """The picture of ``seed``, RGB: as many scenes as pictures of people, for what these wear is small and takes longer."""
     rng = Seeded("sight", split, seed)
     kind = rng.random()
@@ -42,30 +42,30 @@ def sight(seed: int, split: str = "train") -> tuple[Image.Image, list[Shown]]:
         return draw_person(person, rng.getrandbits(60), size), _of_person(person, FRAME)
     if kind < 0.90:
         worker = random_worker(rng)
-        shown = [Shown(label("gender", worker.gender), FRAME), Shown(label("profession", worker.profession), FRAME)]
+        shown = [NamedBox(label("gender", worker.gender), FRAME), NamedBox(label("profession", worker.profession), FRAME)]
         return draw_worker(worker, rng.getrandbits(60), size), shown
     people = random_person(rng), random_person(rng)
     return draw_two(*people, rng.getrandbits(60), size), _of_person(people[0], LEFT) + _of_person(people[1], RIGHT)
 
 
 def label(field: str, value: str) -> str:
-    """A label as the answers spell it; a withheld one is named by its field too, for it is no word of its own."""
+    """A label as the answers spell it; a withheld one is named by its field too, for it is not a word of its own."""
     return f"no {field}" if value == "unspecified" else json.dumps(value)
 
 
-def _of_person(person: Person, box: Box) -> list[Shown]:
-    return [Shown(label(field, value), box) for field, value in person.model_dump().items()]
+def _of_person(person: Person, box: Box) -> list[NamedBox]:
+    return [NamedBox(label(field, value), box) for field, value in person.model_dump().items()]
 
 
-def _of_scene(triplet: Triplet, cell: Cell, boxes: dict[str, list[Box]]) -> list[Shown]:
+def _of_scene(triplet: Triplet, cell: Cell, boxes: dict[str, list[Box]]) -> list[NamedBox]:
     spec = triplet.scene(cell)
     subject = re.sub(r"^an? ", " ", subject_phrase(triplet, cell))
-    shown = [Shown(subject, box) for box in boxes["subject"]]
+    shown = [NamedBox(subject, box) for box in boxes["subject"]]
     extra = load_taxonomy().extra(triplet.domain, triplet.extra)
     words = [f" {extra_noun(triplet.extra, extra, n)}" for n in range(1, 1 + min(2, spec.count))] + _knob_words(spec)
-    shown += [Shown(word, box) for word in words for box in boxes["extra"]]
+    shown += [NamedBox(word, box) for word in words for box in boxes["extra"]]
     count = next(word for word, number in NUMBERS.items() if number == spec.count)
-    return [*shown, Shown(f" {load_taxonomy().environments[spec.environment]}", FRAME), Shown(f" {count}", FRAME)]
+    return [*shown, NamedBox(f" {load_taxonomy().environments[spec.environment]}", FRAME), NamedBox(f" {count}", FRAME)]
 
 
 def _knob_words(spec: SceneSpec) -> list[str]:

@@ -23,7 +23,7 @@ from protoscore.modeling.patches import embed_patches_by_product
 from protoscore.schema import derive_seed
 from training.embedded.judge_model import is_matrix, judge_model, judge_processor
 from training.embedded.muon import Muon
-from training.embedded.sights import Shown, sight
+from training.embedded.sights import NamedBox, sight
 from training.recipes import parse
 from training.script import run
 
@@ -42,7 +42,7 @@ class SightArguments:
 
 
 def sights(args: SightArguments) -> Dataset:
-    """Rows of ``image`` (drawn on access) and ``shown``, a list of :class:`~training.embedded.sights.Shown`."""
+    """Rows of ``image`` (drawn on access) and ``shown``, a list of :class:`~training.embedded.sights.NamedBox`."""
 
     def draw(batch: dict) -> dict:
         rows = [sight(derive_seed(args.scene_seed, i)) for i in batch["position"]]
@@ -69,7 +69,7 @@ class SightCollator:
         return batch | {"shown": torch.tensor(found)}
 
 
-def places(thing: Shown, side: int) -> list[int]:
+def places(thing: NamedBox, side: int) -> list[int]:
     """The places of a grid of ``side`` x ``side`` that a thing covers, row by row."""
     left, top, right, bottom = (min(1.0, max(0.0, edge)) for edge in thing.box)
     enough = COVERED * min(side**-2, (right - left) * (bottom - top))

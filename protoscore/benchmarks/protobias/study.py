@@ -16,7 +16,7 @@ from protoscore.errors import DatasetError
 from protoscore.reporting.results import ALL, Results
 from protoscore.stats.paired import holm, minmax, rank_normalise
 from protoscore.stats.pairwise import FiveQuantities
-from protoscore.stats.panel import Draws, Groups, ScorerPair, compare_choices, five_quantities_by_group
+from protoscore.stats.panel import ChoiceComparison, Draws, Groups, compare_choices, five_quantities_by_group
 from protoscore.stats.resampling import Estimate, mean
 
 Normalisation = Literal["none", "minmax", "rank"]
@@ -116,7 +116,7 @@ def _choices(scores: NDArray, cells: list[tuple[int, int]]) -> NDArray[np.float6
     return np.stack(columns, axis=1)
 
 
-def _compared(names: list[str], pairings: list[ScorerPair]) -> list[Compared]:
+def _compared(names: list[str], pairings: list[ChoiceComparison]) -> list[Compared]:
     adjusted = holm([pairing.p for pairing in pairings])
     return [
         Compared(names[p.first], names[p.second], p.difference, p.kappa, float(corrected))

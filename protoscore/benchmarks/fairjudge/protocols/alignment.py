@@ -12,10 +12,5 @@ class Alignment(BaseModel):
     reason: str = ""
 
 
-def rescaled(score: int) -> float:
-    """The grade on the scale of a cosine: 1 -> -1, 3 -> 0, 5 -> 1."""
-    return (score - 3) / 2
-
-
 def create() -> Protocol:
     return read_protocol(__file__, Alignment)
