@@ -12,6 +12,7 @@ class Status(StrEnum):
 
     OK = "ok"
     ABSTAINED = "abstained"
+    UNMAPPED = "unmapped"  # an answer in words that the closed set does not have
     INVALID = "invalid"
     REFUSED = "refused"
     ERROR = "error"

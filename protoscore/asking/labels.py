@@ -7,24 +7,27 @@ from collections.abc import Mapping
 
 from protoscore.errors import ConfigError
 
-INVISIBLE = re.compile("[\ufeff\u200b-\u200d\u2060\u00ad]")  # byte order mark, zero-width characters, soft hyphen
-_GAPS = re.compile(r"[\s_\-]+")
+# Byte order mark, zero-width characters, soft hyphen, and the marks of writing direction.
+INVISIBLE = re.compile("[\ufeff\u200b-\u200f\u2060\u00ad\u061c\u202a-\u202e\u2066-\u2069]")
+_GAPS = re.compile("[\\s_\\-\u2010-\u2015\u2212\u2043\ufe58\ufe63\uff0d]+")  # spaces, and every dash that stands for a hyphen
+_SLASH = re.compile(r" ?/ ?")
 
 
 def fold(text: str) -> str:
-    """What two spellings that differ in case, spaces, underscores or hyphens have in common."""
-    return _GAPS.sub(" ", INVISIBLE.sub("", text)).strip().casefold()
+    """What two spellings that differ in case, spaces, underscores, hyphens or invisible marks have in common."""
+    return _SLASH.sub("/", _GAPS.sub(" ", INVISIBLE.sub("", text))).strip().casefold()
 
 
 class Spelling:
-    """The labels of one field, findable by folded spelling and alias.
+    """The labels of one field, findable by folded spelling and alias. The alias None is JSON's null.
 
     Raises:
         ConfigError: a spelling could mean two labels, or an alias leads to no label.
     """
 
-    def __init__(self, where: str, labels: tuple, aliases: Mapping[str, object]):
+    def __init__(self, where: str, labels: tuple, aliases: Mapping[str | None, object]):
         self.labels = {label for label in labels if isinstance(label, str)}
+        self.null = aliases.get(None)
         self._folded: dict[str, object] = {}
         self._aliases: dict[str, object] = {}
         for label in self.labels:
@@ -32,13 +35,17 @@ class Spelling:
                 raise ConfigError(f"{where}: two labels are spelled {fold(label)!r} but for case and spaces")
         for spelling, meant in aliases.items():
             if meant not in labels:
-                raise ConfigError(f"{where}: the alias {spelling!r} leads to {meant!r}, which is no label")
+                raise ConfigError(f"{where}: the alias {spelling!r} leads to {meant!r}, which is not one of its labels")
+            if spelling is None:
+                continue
             known = self._folded.get(fold(spelling), self._aliases.setdefault(fold(spelling), meant))
             if known != meant:
                 raise ConfigError(f"{where}: the spelling {spelling!r} could mean {known!r} and {meant!r}")
 
-    def find(self, text: str) -> tuple[object, str] | None:
+    def find(self, text: str | None) -> tuple[object, str] | None:
         """The label that ``text`` stands for and the repair that this takes ("" for none); None when it is unknown."""
+        if text is None:
+            return None if self.null is None else (self.null, "label_alias")
         if text in self.labels:
             return text, ""
         if fold(text) in self._folded:

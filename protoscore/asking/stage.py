@@ -16,7 +16,7 @@ from protoscore.asking.dispatch import Asking, Budget, Patience, Question
 from protoscore.asking.ledger import Ledger
 from protoscore.asking.progress import Progress
 from protoscore.asking.protocol import Protocol
-from protoscore.asking.questions import Ask, Robustness, asks, check, digests_of, key_of, request_of
+from protoscore.asking.questions import Ask, Robustness, asks, check_item, digests_of, key_of, request_of
 from protoscore.asking.reply import parse
 from protoscore.asking.verdicts import Verdict, failed
 from protoscore.errors import DatasetError, ImageError
@@ -44,7 +44,6 @@ class AskingRun:
         self, judge: VLM, how: Robustness, ask_lost: bool = False, chosen: Callable[[Row], bool] = lambda item: True
     ) -> list[Verdict]:
         """Put the protocol's questions about the chosen items to a judge. Every question ends in a verdict."""
-        check(self.protocol, judge, how)
         if ask_lost or not judge.billed:
             self.ledger.forget_lost(judge.name)
         before = self.ledger.spent.calls
@@ -132,7 +131,9 @@ class _Round:
         return found
 
     def _read(self, ask: Ask, reply: Reply) -> Verdict:
-        return Verdict(ask, self.judge.name, reply, parse(self.run.protocol, reply.text, reply.finish_reason))
+        protocol = self.run.protocol.of(self.run.fields[ask.item])
+        parsed = parse(protocol, reply.text, reply.finish_reason)
+        return Verdict(ask, self.judge.name, reply, parsed.swapped(protocol) if ask.swapped else parsed)
 
 
 def rehearse(protocol: Protocol, items: Iterable[Row], judge: VLM, how: Robustness) -> None:
@@ -141,11 +142,10 @@ def rehearse(protocol: Protocol, items: Iterable[Row], judge: VLM, how: Robustne
     Raises:
         DatasetError, ConfigError, UnknownName: there is no item, or its questions cannot be written.
     """
-    check(protocol, judge, how)
     first = next(iter(items), None)
     if first is None:
         raise DatasetError("there are no items to judge")
-    deque(asks(protocol, first, how), maxlen=0)
+    check_item(protocol, first, judge, how)
 
 
 @contextmanager

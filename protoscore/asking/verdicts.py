@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,11 +21,12 @@ _COLUMNS = [
     ("version", pa.string()),
     ("variant", pa.string()),
     ("sample", pa.int32()),
-    ("order_seed", pa.int64()),
+    ("order", pa.string()),  # JSON: the labels as they stood, by field; null where they stood as in the schema
     ("state", pa.string()),
-    ("cause", pa.string()),  # short and stable: what made a verdict invalid, refused or an error
+    ("cause", pa.string()),  # short and stable: what kept a verdict, or the first faulty field of an ok one, from an answer
     ("reason", pa.string()),
     ("abstained", pa.list_(pa.string())),  # fields that withhold their decision
+    ("unmapped", pa.string()),  # JSON: field -> what was said in place of a label; null where nothing was
     ("answer", pa.string()),  # JSON; null unless ok or abstained
     ("raw", pa.string()),
     ("finish_reason", pa.string()),
@@ -63,14 +64,15 @@ def failed(ask: Ask, judge: str, cause: str, reason: str) -> Verdict:
     return Verdict(ask, judge, Reply(), Parsed(Status.ERROR, cause=cause, reason=storable(reason)))
 
 
-def answer_columns(protocol: Protocol) -> list[tuple[str, pa.DataType]]:
-    """A column ``answer_<field>`` for each field; null unless the verdict is ok or abstained."""
-    return [(f"answer_{name}", _KINDS[field.kind]) for name, field in protocol.fields.items()]
+def answer_columns(protocol: Protocol, names: Iterable[str]) -> list[tuple[str, pa.DataType]]:
+    """A column ``answer_<field>`` for each named field, null unless it is ok or abstained; ``state_<field>`` where closed."""
+    answers = [(f"answer_{name}", _KINDS[protocol.fields[name].kind]) for name in names]
+    return answers + [(f"state_{name}", pa.string()) for name in names if protocol.fields[name].closed]
 
 
 def verdict_table(protocol: Protocol, verdicts: list[Verdict], fields: Mapping[str, Mapping[str, Any]]) -> pa.Table:
     """Verdicts as a table, the items' own fields last. A field whose name is taken is called ``item_<field>``."""
-    schema = pa.schema(_COLUMNS + answer_columns(protocol))
+    schema = pa.schema(_COLUMNS + answer_columns(protocol, protocol.fields))
     rows = [_row(protocol, verdict) for verdict in verdicts]
     return with_item_fields(pa.Table.from_pylist(rows, schema), [verdict.ask.item for verdict in verdicts], fields)
 
@@ -97,11 +99,14 @@ def _row(protocol: Protocol, verdict: Verdict) -> dict[str, Any]:
     answer = parsed.answer or {}
     return {
         "item": ask.item, "judge": verdict.judge, "protocol": protocol.name, "version": protocol.version,
-        "variant": ask.variant, "sample": ask.sample, "order_seed": ask.order_seed, "state": parsed.state.value,
+        "variant": ask.variant, "sample": ask.sample,
+        "order": ask.order and json.dumps(ask.order, ensure_ascii=False), "state": parsed.state.value,
         "cause": parsed.cause, "reason": parsed.reason, "abstained": list(parsed.abstained),
+        "unmapped": json.dumps(parsed.unmapped, ensure_ascii=False) if parsed.unmapped else None,
         "answer": json.dumps(parsed.answer, ensure_ascii=False) if parsed.answer is not None else None,
         "raw": storable(reply.text[:LONGEST]), "finish_reason": reply.finish_reason, "tokens_in": reply.tokens_in,
         "tokens_out": reply.tokens_out, "seconds": reply.seconds, "cost": reply.cost, "repairs": list(parsed.repairs),
         "probabilities": json.dumps(reply.probabilities) if reply.probabilities else None,
         **{f"answer_{name}": answer.get(name) for name in protocol.fields},
+        **{f"state_{name}": parsed.of(name).value for name in protocol.decisions},
     }  # fmt: skip

@@ -14,12 +14,15 @@ app = typer.Typer()
 
 @app.command()
 def judge(
-    protocol: Annotated[str, typer.Argument(help="BENCHMARK/NAME of a protocol, or your own protocol's .py file.")],
+    protocol: Annotated[
+        str, typer.Argument(help="BENCHMARK/NAME or BENCHMARK/NAME:SET of a protocol, or your own protocol's .py file.")
+    ],
     items: Annotated[str, typer.Option(help="Dataset folder, folder of pictures (with metadata.csv), or Hub id.")],
     out: Out,
     judge_: Annotated[
         str, typer.Option("--judge", "-j", help="local, local:MODEL, chat:MODEL, chat:MODEL@URL or scripted:FILE.")
     ],
+    protocol_option: Annotated[list[str], typer.Option(help="NAME=VALUE for the protocol, e.g. labels=appendix.")] = [],  # noqa: B006
     option: Annotated[list[str], typer.Option("--option", "-o", help="NAME=VALUE for the judge. Repeat for several.")] = [],  # noqa: B006
     second: Annotated[str | None, typer.Option(help="A second judge, asked where the first one's replies differ.")] = None,
     second_option: Annotated[list[str], typer.Option(help="NAME=VALUE for the second judge.")] = [],  # noqa: B006
@@ -31,6 +34,7 @@ def judge(
     variant: Annotated[list[str], typer.Option(help="Also ask with this wording of the prompt.")] = [],  # noqa: B006
     samples: Annotated[int, typer.Option(min=1, help="Ask each question N times.")] = 1,
     shuffle: Annotated[int | None, typer.Option(help="Seed: draw the order of labels anew for each item.")] = None,
+    orders: Annotated[str, typer.Option(help="'all': ask with every order of the labels.")] = "given",
     inject: Annotated[
         str | None, typer.Option(help="Try prompt injections in the 'text' or the 'picture' of each item.")
     ] = None,
@@ -52,17 +56,20 @@ def judge(
     from protoscore.asking.questions import Robustness
     from protoscore.catalog import load
     from protoscore.cli.named_values import listed, pairs, typed
+    from protoscore.errors import ConfigError
     from protoscore.judging.cascade import Rule
     from protoscore.judging.cascade import cascade as run_cascade
     from protoscore.judging.injection import Injected
     from protoscore.judging.stage import judge_items
     from protoscore.sources.items import Items
 
-    asked = load_protocol(protocol)
+    if orders not in ("given", "all"):
+        raise ConfigError(f"--orders is 'given' or 'all', not {orders!r}; an order that is drawn comes from --shuffle SEED")
+    asked = load_protocol(protocol, **typed(protocol_option, "--protocol-option"))
     source = Items(items, split, tuple(image), pairs(field, "--field"), id_column, limit)
     component = load("vlms", judge_, **typed(option, "--option"))
     other = load("vlms", second, **typed(second_option, "--second-option")) if second else None
-    how = Robustness(("", *variant), samples, shuffle)
+    how = Robustness(("", *variant), samples, shuffle, orders == "all")
     budget = Budget(max_calls, max_tokens, max_cost)
     shown = Injected(asked, source, inject) if inject else source
     if cascade:
@@ -82,7 +89,9 @@ def judge(
 @app.command()
 def audit(
     run: Annotated[Path, typer.Argument(help="Folder that 'protoscore judge' wrote.")],
-    state: Annotated[str | None, typer.Option(help="Examples of this state only: ok abstained invalid refused error.")] = None,
+    state: Annotated[
+        str | None, typer.Option(help="Examples of this state only: ok abstained unmapped invalid refused error.")
+    ] = None,
     repair: Annotated[str | None, typer.Option(help="Examples that took this repair only.")] = None,
     examples: Annotated[int, typer.Option(min=0, help="How many examples to show.")] = 5,
     against: Annotated[Path | None, typer.Option(help="For a cascade: the run that judged everything.")] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +37,8 @@ class Audit(NamedTuple):
     causes: dict[str, int]
     repairs: dict[str, int]
     repaired: int  # verdicts that took at least one repair
-    withheld: dict[str, int]  # field -> usable verdicts that withhold it
+    withheld: dict[str, int]  # field -> verdicts that withhold it
+    unmapped: dict[str, int]  # field -> verdicts that say there what its labels do not have
     judges: dict[str, dict[str, int]]  # judge -> state -> count
     examples: list[Example]
 
@@ -54,7 +56,7 @@ def audit(run: Path, state: str | None = None, repair: str | None = None, limit:
         raise UnknownName("state", state, [s.value for s in Status])
     table = read_verdicts(run)
     rows = table.select(
-        ["item", "judge", "variant", "sample", "state", "cause", "reason", "abstained", "repairs", "answer", "raw"]
+        ["item", "judge", "variant", "sample", "state", "cause", "reason", "abstained", "unmapped", "repairs", "answer", "raw"]
     ).to_pylist()
     judges: dict[str, Counter[str]] = {}
     for row in rows:
@@ -66,6 +68,7 @@ def audit(run: Path, state: str | None = None, repair: str | None = None, limit:
         _counts(name for row in rows for name in row["repairs"]),
         sum(bool(row["repairs"]) for row in rows),
         _counts(name for row in rows for name in row["abstained"]),
+        _counts(name for row in rows for name in json.loads(row["unmapped"] or "{}")),
         {name: dict(counts) for name, counts in judges.items()},
         [_example(row) for row in rows if _wanted(row, state, repair)][:limit],
     )
@@ -92,7 +95,7 @@ def safe(text: str, longest: int = 400) -> str:
 
 def _wanted(row: dict[str, Any], state: str | None, repair: str | None) -> bool:
     if state is None and repair is None:
-        return row["state"] != Status.OK.value or bool(row["repairs"])
+        return row["state"] != Status.OK.value or bool(row["repairs"] or row["unmapped"])
     return (state is None or row["state"] == state) and (repair is None or repair in row["repairs"])
 
 

@@ -117,7 +117,7 @@ def _screen(items: Iterable[Row], scorer: Scorer) -> dict[str, float | None]:
                 raise DatasetError("a cascade compares pictures with a text; map a column to it with --field text=COLUMN")
             scores[item.id] = None
             try:
-                readable.append((item, open_image(item.images[0])))
+                readable.append((item, open_image(item.images[0] if item.images else b"")))
             except ImageError:
                 continue
         results = scorer.score([image for _, image in readable], [item.fields["text"] for item, _ in readable])

@@ -66,11 +66,13 @@ class Injected:
     def _target(self, item: Row) -> dict[str, Any]:
         """One label of each closed field, drawn for the item."""
         draw = random.Random(derive_seed(self._seed, item.id))
-        closed = {name: self._protocol.fields[name] for name in self._protocol.decisions}
-        return {name: [draw.choice(f.labels)] if f.kind == "labels" else draw.choice(f.labels) for name, f in closed.items()}
+        closed = [field for field in self._protocol.of(item.fields).fields.values() if field.closed]
+        return {f.name: [draw.choice(f.labels)] if f.kind == "labels" else draw.choice(f.labels) for f in closed}
 
     def _inject(self, item: Row, text: str) -> Row:
         if self._where == "picture":
+            if not item.images:
+                raise DatasetError("these items have no picture to draw an injection into; put it into the text: --inject text")
             return item._replace(images=(_drawn(item.images[0], text), *item.images[1:]))
         if "text" not in item.fields:
             raise DatasetError("these items have no field 'text' to put an injection into; map one with --field text=COLUMN")

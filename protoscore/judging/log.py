@@ -11,7 +11,7 @@ from rich.table import Table
 
 from protoscore.judging.audit import audit, read_verdicts
 from protoscore.judging.injection import injection_rates
-from protoscore.judging.savings import compare
+from protoscore.judging.savings import savings
 from protoscore.stats.resampling import Estimate
 
 
@@ -21,6 +21,7 @@ def print_audit(run: Path, state: str | None, repair: str | None, examples: int)
     counts = Table("what", "name", "verdicts", "share", title=f"{found.verdicts} verdicts, {found.repaired} of them repaired")
     for what, numbers in (
         ("state", found.states), ("cause", found.causes), ("repair", found.repairs), ("field withheld", found.withheld),
+        ("field unmapped", found.unmapped),
     ):  # fmt: skip
         for name, count in numbers.items():
             counts.add_row(what, escape(name), str(count), f"{count / found.verdicts:.1%}")
@@ -49,7 +50,7 @@ def print_injections(run: Path) -> None:
 
 def print_savings(run: Path, full: Path, truth: Mapping[str, tuple[str, ...]], cluster: str) -> None:
     """A cascade beside the run that judged everything."""
-    found = compare(run, full, truth or None, cluster)
+    found = savings(run, full, truth or None, cluster)
     table = Table("", "cascade", "full run", title=f"{found.escalated} of {found.items} items went to a judge")
     for name, (ours, theirs) in found.used.items():
         table.add_row(name.replace("_", " "), f"{ours:,}", f"{theirs:,}")

@@ -17,7 +17,7 @@ from protoscore.stats.resampling import Estimate, cluster_bootstrap, exact_bound
 _USAGE = ("calls", "tokens", "cost", "seconds", "screening_seconds")
 
 
-class Comparison(NamedTuple):
+class Savings(NamedTuple):
     """A cascade beside the full run. Accuracies and their paired difference are over items that both decided."""
 
     items: int
@@ -28,9 +28,9 @@ class Comparison(NamedTuple):
     difference: Estimate | None  # cascade minus full run
 
 
-def compare(
+def savings(
     run: Path, full: Path, truth: Mapping[str, tuple[str, ...]] | None = None, cluster: str = "item", resamples: int = 2000
-) -> Comparison:
+) -> Savings:
     """What a cascade saves and costs against judging everything with the same protocol.
 
     Args:
@@ -68,7 +68,7 @@ def compare(
     both = {name: (usage[0][name], usage[1][name]) for name in _USAGE}
     accuracy = None if correct is None else (estimates[1], estimates[2])
     escalated = sum(row["route"] != "cheap" for row in ours.values())
-    return Comparison(len(ours), escalated, both, estimates[0], accuracy, difference)
+    return Savings(len(ours), escalated, both, estimates[0], accuracy, difference)
 
 
 def _accepted(full: Path, accept_from: int) -> dict[str, bool | None]:

@@ -13,7 +13,7 @@ class Request(NamedTuple):
     """One question to a judge."""
 
     prompt: str  # the whole text; the pictures come before it
-    images: tuple[Image, ...]  # RGB, one or more
+    images: tuple[Image, ...]  # RGB; none for a question of text alone
     schema: Mapping[str, Any]  # JSON schema of the answer, labels in the order of this question
     seed: int | None = None  # of a repeated sample; None: the judge's own, deterministic decoding
 

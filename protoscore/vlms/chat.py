@@ -105,9 +105,10 @@ class Chat:
             large = image.width * image.height > LARGE
             uri = await asyncio.to_thread(data_uri, image, side, self._longest_bytes) if large else None
             uris.append(uri or data_uri(image, side, self._longest_bytes))
-        content: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": uri}} for uri in uris]
         # A chat template's own marks, spelled out in a caption, must not open another turn.
-        content.append({"type": "text", "text": request.prompt.replace("<|", "< |")})
+        text = request.prompt.replace("<|", "< |")
+        shown = [{"type": "image_url", "image_url": {"url": uri}} for uri in uris]
+        content = [*shown, {"type": "text", "text": text}] if shown else text  # some servers of text alone take no parts
         return await self._client.chat_completion(
             [{"role": "user", "content": content}], model=self._model, max_tokens=self.parameters["max_tokens"],
             temperature=self.parameters["temperature"], seed=request.seed,

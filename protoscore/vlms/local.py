@@ -1,6 +1,6 @@
 """Any image-text-to-text model of transformers, in this process: ``local:FOLDER_OR_HUB_ID``, or ``local`` for the embedded one.
 
-Needs no server and no key.
+Needs no server and no key. A model of text alone (a causal language model) answers the questions that show no picture.
 
 Answers are generated JSON (``answers=json``), or read as label likelihoods (``answers=likelihood``): for each closed field
 in turn, the model's probability of every label as the next thing in the JSON, given the labels already chosen. That reading
@@ -10,6 +10,7 @@ is always valid, gives a probability with each label, and costs one forward pass
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+_REASONING = re.compile("think|thought|reason|channel|message", re.IGNORECASE)
 TINY = Path(str(files("protoscore") / "assets" / "scene-judge-tiny"))
 
 
@@ -51,30 +53,26 @@ class Local:
         temperature: float = 0.0, revision: str | None = None, dtype: str | None = None, device: str | None = None,
         device_map: Any = None,
     ):  # fmt: skip
-        from safetensors import SafetensorError
-        from transformers import AutoModelForImageTextToText, AutoProcessor
-
         from protoscore.modeling.checkpoint import fetch, pick_device
         from protoscore.modeling.patches import embed_patches_by_product
 
         if answers not in ("json", "likelihood"):
             raise ConfigError(f"local: answers is 'json' or 'likelihood', not {answers!r}")
         checkpoint, place = fetch(str(source or TINY), revision), pick_device(device)
-        try:
-            self.processor = AutoProcessor.from_pretrained(checkpoint.path)
-            model = AutoModelForImageTextToText.from_pretrained(
-                checkpoint.path, dtype=dtype or ("float32" if place.type == "cpu" else "auto"), device_map=device_map,
-                use_safetensors=True,
-            )  # fmt: skip
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
-            named = f"{checkpoint.source} holds no image-text-to-text model"
-            raise CheckpointError(f"{named} ({first_line(error)}); give a folder or a Hub id") from error
+        self.processor, self.tokenizer, model = _load(
+            checkpoint, dtype=dtype or ("float32" if place.type == "cpu" else "auto"), device_map=device_map
+        )
         if device_map is None:
             model = model.to(place)
-        if place.type == "cpu":
+        if place.type == "cpu" and self.processor is not None:
             embed_patches_by_product(model)
         self.model = model.eval()
-        self.processor.tokenizer.padding_side = "left"
+        self.tokenizer.padding_side = "left"
+        # Marks of reasoning stay in a reply, though some tokenizers call them special: what stands between them is no answer.
+        self._silent = {
+            number for token, number in zip(self.tokenizer.all_special_tokens, self.tokenizer.all_special_ids, strict=True)
+            if not _REASONING.search(token)
+        }  # fmt: skip
         self._answers, self._max_tokens = answers, max_tokens
         self.batch_size = batch_size
         self.name = f"local:{source if source and not Path(source).is_dir() else checkpoint.path.name}"
@@ -86,14 +84,23 @@ class Local:
 
     async def reply(self, requests: Sequence[Request]) -> list[Reply]:
         start = time.perf_counter()
-        if self._answers == "likelihood":
-            replies = self._by_likelihood(requests)
-        elif self.parameters["temperature"]:
-            replies = [reply for request in requests for reply in self._generate([request])]
-        else:
-            replies = self._generate(requests)
+        replies: dict[int, Reply] = {}
+        for shown in (True, False):  # questions with pictures, and those of text alone
+            places = [place for place, request in enumerate(requests) if bool(request.images) == shown]
+            if places:
+                replies |= zip(places, self._answer([requests[place] for place in places]), strict=True)
         share = (time.perf_counter() - start) / max(1, len(requests))
-        return [reply._replace(seconds=share) for reply in replies]
+        return [replies[place]._replace(seconds=share) for place in range(len(requests))]
+
+    def _answer(self, requests: Sequence[Request]) -> list[Reply]:
+        if self.processor is None and requests[0].images:
+            reason = f"{self.name} reads text only, and the question shows a picture; give a model that sees"
+            return [Reply(failure="permanent", reason=reason) for _ in requests]
+        if self._answers == "likelihood":
+            return self._by_likelihood(requests)
+        if self.parameters["temperature"]:
+            return [reply for request in requests for reply in self._generate([request])]
+        return self._generate(requests)
 
     async def close(self) -> None:
         pass
@@ -102,7 +109,7 @@ class Local:
         import torch
         from transformers import GenerationConfig
 
-        tokenizer, temperature = self.processor.tokenizer, self.parameters["temperature"]
+        tokenizer, temperature = self.tokenizer, self.parameters["temperature"]
         ends = self.model.generation_config.eos_token_id
         ends = ends if isinstance(ends, list) else [tokenizer.eos_token_id if ends is None else ends]
         # Written out in full: a checkpoint's own generation settings (sampling, penalties) must not move a judge's answers.
@@ -123,24 +130,26 @@ class Local:
 
     def _reply(self, row: list[int], ends: list[int], asked: int) -> Reply:
         stop = next((place for place, token in enumerate(row) if token in ends), None)
-        text = self.processor.tokenizer.decode(row[:stop], skip_special_tokens=True)
+        text = self.tokenizer.decode([token for token in row[:stop] if token not in self._silent])
         return Reply(text, "length" if stop is None else "stop", asked, len(row) if stop is None else stop + 1)
 
     def _prompt(self, request: Request) -> str:
         """The chat template around a request. Special tokens spelled out in the prompt are broken up: they are text there."""
         from protoscore.modeling.encode import plain
 
-        content: list[dict[str, Any]] = [{"type": "image"} for _ in request.images]
-        content.append({"type": "text", "text": plain(request.prompt, self.processor.tokenizer.all_special_tokens)})
-        return self.processor.apply_chat_template(
-            [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
-        )
+        text = plain(request.prompt, self.tokenizer.all_special_tokens)
+        shown = [*({"type": "image"} for _ in request.images), {"type": "text", "text": text}]
+        turn = {"role": "user", "content": text if self.processor is None else shown}
+        reader = self.tokenizer if self.processor is None else self.processor
+        return reader.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
 
     def _encode(self, images: Sequence[Sequence[Image]], texts: Sequence[str]) -> Any:
         from protoscore.modeling.encode import not_too_long
 
         pictures = [[not_too_long(image) for image in some] for some in images]
-        return self.processor(text=list(texts), images=pictures, padding=True, return_tensors="pt").to(self.model.device)
+        shown = {"images": pictures} if any(pictures) else {}
+        reader = self.tokenizer if self.processor is None else self.processor
+        return reader(text=list(texts), **shown, padding=True, return_tensors="pt").to(self.model.device)
 
     def _by_likelihood(self, requests: Sequence[Request]) -> list[Reply]:
         """Every closed field of the schema, label by label; free text is left out."""
@@ -193,7 +202,7 @@ class Local:
         import torch
 
         # The prompt ends in the template's own marks, so its tokens stay the same when an answer follows.
-        tails = [self.processor.tokenizer(answer, add_special_tokens=False)["input_ids"] for answer in answers]
+        tails = [self.tokenizer(answer, add_special_tokens=False)["input_ids"] for answer in answers]
         inputs = self._encode(images, [prompt + answer for prompt, answer in zip(prompts, answers, strict=True)])
         keep = max(map(len, tails)) + 1
         with torch.inference_mode():
@@ -205,6 +214,27 @@ class Local:
             )
         scores = torch.log_softmax(logits[:, :-1], -1).gather(-1, ids[:, 1:, None])[..., 0]
         return [float(scores[row, -len(tail) :].sum()) for row, tail in enumerate(tails)]
+
+
+def _load(checkpoint: Any, **options: Any) -> tuple[Any, Any, Any]:
+    """Processor (None for a model of text alone), tokenizer and model.
+
+    Raises:
+        CheckpointError: nothing that can be loaded is there.
+    """
+    from safetensors import SafetensorError
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
+    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as SEEING
+
+    try:
+        sees = AutoConfig.from_pretrained(checkpoint.path).model_type in SEEING
+        reader = (AutoProcessor if sees else AutoTokenizer).from_pretrained(checkpoint.path)
+        kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+        model = kind.from_pretrained(checkpoint.path, use_safetensors=True, **options)
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        named = f"{checkpoint.source} holds no model that answers in words"
+        raise CheckpointError(f"{named} ({first_line(error)}); give a folder or a Hub id") from error
+    return (reader, reader.tokenizer, model) if sees else (None, reader, model)
 
 
 def _choices(schema: Mapping[str, Any], name: str) -> list[Any]:

@@ -18,7 +18,7 @@ from protoscore.judging.audit import audit, safe
 from protoscore.judging.cascade import Rule, cascade
 from protoscore.judging.decide import decide
 from protoscore.judging.injection import CONTROL, Injected, injection_rates, injections
-from protoscore.judging.savings import compare
+from protoscore.judging.savings import savings
 from protoscore.judging.stage import judge_items
 from protoscore.schema import Status
 from protoscore.scorers import Facts, Score
@@ -208,7 +208,7 @@ def test_the_cascade_routes_by_hand_worked_rules(tmp_path):
 
     judge_items(ALIGNMENT, items, first, tmp_path / "full")
     truth = {"item": tuple(f"{n:05d}" for n in range(10, 20))}
-    compared = compare(tmp_path / "cascade", tmp_path / "full", truth)
+    compared = savings(tmp_path / "cascade", tmp_path / "full", truth)
     assert compared.escalated == escalated and compared.used["calls"] == (outcome.asked_now, 20)
     mine = {n: decision == "accept" for n, (_, decision) in found.items()}
     assert compared.accuracy[0].value == pytest.approx(sum(mine[n] == (n >= 10) for n in range(20)) / 20)

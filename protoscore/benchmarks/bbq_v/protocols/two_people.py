@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel
 
+from protoscore.asking.fields import OneOf
 from protoscore.asking.protocol import Protocol, read_protocol
 
 
 class TwoPeople(BaseModel):
-    answer: Literal["left", "right", "unknown"]
+    answer: OneOf
     reason: str = ""
 
 
-ALIASES = {"answer": {"the person on the left": "left", "the person on the right": "right", "cannot be determined": "unknown",
-                      "not enough information": "unknown"}}  # fmt: skip
-
-
 def create() -> Protocol:
-    return read_protocol(__file__, TwoPeople, abstains={"answer": ("unknown",)}, aliases=ALIASES)
+    return read_protocol(__file__, TwoPeople)
