@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import protoscore
-from protoscore.errors import DatasetError, ProtoscoreError
+from protoscore.errors import DatasetError, ProtoscoreError, first_line
 
 MANIFEST = "manifest.json"
 
@@ -138,4 +138,4 @@ def read_rows(paths: list[Path], columns: list[str] | None = None, batch: int = 
                 for chunk in file.iter_batches(batch, columns=columns):
                     yield from chunk.to_pylist()
         except (pa.ArrowInvalid, KeyError) as error:
-            raise DatasetError(f"{path} is not the Parquet file that was expected ({str(error).splitlines()[0]})") from error
+            raise DatasetError(f"{path} is not the Parquet file that was expected ({first_line(error)})") from error
