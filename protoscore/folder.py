@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 import protoscore
-from protoscore.errors import DatasetError, ProtoscoreError
+from protoscore.errors import DatasetError, ProtoscoreError, first_line
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
@@ -251,4 +251,4 @@ def read_rows(paths: list[Path], columns: list[str] | None = None, batch: int = 
                 for chunk in file.iter_batches(batch, columns=columns):
                     yield from chunk.to_pylist()
         except (pa.ArrowInvalid, KeyError) as error:
-            raise DatasetError(f"{path} is not the Parquet file that was expected ({str(error).splitlines()[0]})") from error
+            raise DatasetError(f"{path} is not the Parquet file that was expected ({first_line(error)})") from error

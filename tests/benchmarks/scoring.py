@@ -1,6 +1,6 @@
 """Speed and memory of the scoring engine: ratios in one run, warm, alternated, medians. Random weights of true shape.
 
-    python tests/benchmarks/scoring.py [NAME ...]     (grid, triplets, rerun, memory; default: all; one thread)
+    python -m tests.benchmarks.scoring [NAME ...]     (grid, triplets, rerun, memory; default: all; one thread)
 
 BENCH_TRIPLETS and BENCH_ROUNDS make it shorter on a slow or busy machine; what is printed says how many there were (a
 twentieth of the triplets with the shape of ViT-B/32).
@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
 os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
 
 import numpy as np

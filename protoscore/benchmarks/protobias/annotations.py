@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from protoscore.errors import DatasetError
+from protoscore.errors import DatasetError, first_line
 from protoscore.folder import parts
 from protoscore.stats.agreement import majority, mean_pairwise_kappa
 from protoscore.stats.resampling import Estimate, mean
@@ -112,7 +112,7 @@ def _rows(source: Path) -> list[dict[str, Any]]:
                 return list(csv.DictReader(handle))
             rows = [json.loads(line) for line in handle if line.strip()]
     except (OSError, ValueError, csv.Error) as error:
-        raise DatasetError(f"annotations cannot be read from {source} ({str(error).splitlines()[0]})") from error
+        raise DatasetError(f"annotations cannot be read from {source} ({first_line(error)})") from error
     if not all(isinstance(row, dict) for row in rows):
         raise DatasetError(f"{source}: each annotation must be an object; needed: {', '.join(COLUMNS)}")
     return rows
