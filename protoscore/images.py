@@ -208,9 +208,13 @@ class _Spool:
 
 
 def _checked(wanted: Iterable[Wanted]) -> Iterator[Wanted]:
-    """The wanted pictures, none with a name that is taken."""
+    """The wanted pictures, none with a name that is taken, all with the same fields."""
     seen: set[str] = set()
+    fields: Collection[str] | None = None
     for one in wanted:
+        fields = one.fields.keys() if fields is None else fields
+        if one.fields.keys() != fields:
+            raise DatasetError(f"the wanted picture {one.id!r} has the fields {list(one.fields)}, the first one {list(fields)}")
         if one.id in seen:
             raise DatasetError(f"two wanted pictures are called {one.id!r}; each needs a name of its own")
         if taken := RESERVED & one.fields.keys():

@@ -168,6 +168,8 @@ def test_malformed_wishes_are_named(tmp_path):
         make(tmp_path / "a", Plain(), [*wishes(3), wishes(2)[1]])
     with pytest.raises(DatasetError, match="field 'status'"):
         make(tmp_path / "b", Plain(), [Wanted("x", "x", 0, fields={"status": "ok"})])
+    with pytest.raises(DatasetError, match="has the fields"):
+        make(tmp_path / "c", Plain(), [*wishes(3), Wanted("x", "x", 0)])
 
 
 def test_one_process_at_a_time_and_nothing_of_somebody_elses(tmp_path):
@@ -181,8 +183,8 @@ def test_one_process_at_a_time_and_nothing_of_somebody_elses(tmp_path):
 
 
 def test_what_a_killed_process_left_is_no_content_and_is_swept(tmp_path):
-    """An empty temporary file of a plan (the kill came before it was written), one of a part; one in use stays."""
-    for name in (".plan.json.0123456789ab.part", ".part-00000.parquet.1.part", ".lock"):
+    """Temporary files of a plan and of a part, and a plan without a word (the power went); one in use stays."""
+    for name in (".plan.json.0123456789ab.part", ".part-00000.parquet.1.part", ".lock", "plan.json"):
         (tmp_path / name).touch()
     with whole_file(tmp_path / "other.txt") as used:
         used.write_text("in use")

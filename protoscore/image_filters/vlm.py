@@ -26,8 +26,8 @@ from protoscore.vlms import VLM
 class VLMFilter:
     """Asks ``judge`` the protocol's question about each picture."""
 
-    def __init__(self, protocol: Protocol, judge: VLM, budget: Budget):
-        self._protocol, self._judge, self._budget = protocol, judge, budget
+    def __init__(self, protocol: Protocol, judge: VLM, budget: Budget, ask_lost: bool = False):
+        self._protocol, self._judge, self._budget, self._ask_lost = protocol, judge, budget, ask_lost
         self._field = _score_field(protocol)
         self.name = f"vlm:{protocol.name}:{judge.name}"
         self.revision = f"{protocol.version}-{judge.revision}"
@@ -38,7 +38,7 @@ class VLMFilter:
         items = (Row(shown.id, (shown.image,), {TEXT: shown.text}) for shown in pictures)
         run = AskingRun(folder, self._protocol, items, self._budget, PATIENT)
         try:
-            verdicts = run.ask(self._judge, ONCE)
+            verdicts = run.ask(self._judge, ONCE, self._ask_lost)
         finally:
             run.ledger.close()
         if run.stopped:
@@ -62,9 +62,13 @@ def _score_field(protocol: Protocol) -> str:
 
 def create(
     source: str | None = None, max_calls: int | None = None, max_tokens: int | None = None, max_cost: float | None = None,
-    **options: Any,
+    ask_lost: bool = False, **options: Any,
 ) -> VLMFilter:  # fmt: skip
     """The filter of a protocol and a VLM; ``options`` are the VLM's own.
+
+    Args:
+        max_calls, max_tokens, max_cost: budget of the stage's folder, over all its processes.
+        ask_lost: ask again what was in flight when a process was killed, and may have been billed.
 
     Raises:
         ConfigError: one of the two is missing, or the protocol's answer is no score.
@@ -74,4 +78,4 @@ def create(
         raise ConfigError("name a protocol and a model, as in vlm:protobias/image_filter:local")
     asked = load_protocol(protocol)
     _score_field(asked)
-    return VLMFilter(asked, load("vlms", judge, **options), Budget(max_calls, max_tokens, max_cost))
+    return VLMFilter(asked, load("vlms", judge, **options), Budget(max_calls, max_tokens, max_cost), ask_lost)

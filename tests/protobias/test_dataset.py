@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,7 +28,7 @@ from PIL import Image
 from protoscore.benchmarks.protobias.dataset import write_configs
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.catalog import load
-from protoscore.errors import DatasetError
+from protoscore.errors import ConfigError, DatasetError
 from protoscore.filters import filter_pictures
 from protoscore.folder import read_manifest
 from tests.conftest import BUILD, ROOT, run
@@ -35,6 +36,11 @@ from tests.conftest import BUILD, ROOT, run
 
 def tree(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def script() -> dict[str, Any]:
+    """The build script in this process."""
+    return runpy.run_path(str(ROOT / BUILD[0]))
 
 
 def test_every_config_loads_with_the_library(dataset, tmp_path):
@@ -140,7 +146,7 @@ def test_other_parameters_do_not_overwrite_a_build(dataset, tmp_path, option, na
     work = tmp_path / "dataset.work"
     shutil.copytree(dataset.with_name("dataset.work"), work)
     with pytest.raises(DatasetError, match=re.escape(named)) as refusal:
-        runpy.run_path(str(ROOT / BUILD[0]))["build"]([*BUILD[1:], *option, "--out", str(tmp_path / "dataset")])
+        script()["build"]([*BUILD[1:], *option, "--out", str(tmp_path / "dataset")])
     assert f"{work} holds" in str(refusal.value) and "\n" not in str(refusal.value) and not (tmp_path / "dataset").exists()
 
 
@@ -165,16 +171,6 @@ def test_two_builds_at_once_are_one_and_a_refusal(tmp_path):
     assert not [path for path in tmp_path.rglob(".*") if path.name != ".lock"]
 
 
-def test_what_is_published_is_verified(dataset, tmp_path):
-    out = tmp_path / "dataset"
-    shutil.copytree(dataset, out)
-    shutil.copytree(dataset.with_name("dataset.work"), tmp_path / "dataset.work")
-    damaged = out / "pairs" / "test-00000.parquet"
-    damaged.write_bytes(damaged.read_bytes()[:-100])
-    result = run(*BUILD, "--out", str(out))
-    assert result.returncode == 2 and "damaged" in result.stderr and "pairs/test-00000.parquet" in result.stderr
-
-
 def test_a_configuration_file_says_the_same_as_the_command_line(dataset, tmp_path):
     """The work of the command line's build is taken up, so every parameter is the same; a mistake has file and line."""
     shutil.copytree(dataset.with_name("dataset.work"), tmp_path / "dataset.work")
@@ -186,8 +182,8 @@ def test_a_configuration_file_says_the_same_as_the_command_line(dataset, tmp_pat
     assert result.returncode == 0, result.stderr
     assert tree(tmp_path / "dataset") == tree(dataset)
     file.write_text("triplets: 160\nrendition: 2\n")
-    result = run(BUILD[0], "--config", str(file), "--out", str(tmp_path / "other"))
-    assert result.returncode == 2 and f"{file}:2: rendition: unknown key" in result.stderr and result.stderr.count("\n") == 1
+    with pytest.raises(ConfigError, match=re.escape(f"{file}:2: rendition: unknown key")):
+        script()["build"](["--config", str(file), "--out", str(tmp_path / "other")])
 
 
 @pytest.mark.parametrize("option", [["--taxonomy", "pyproject.toml"], ["--triplets", "0"], ["--size", "none"]])
@@ -205,6 +201,12 @@ def test_a_folder_of_somebody_elses_is_never_touched(dataset, tmp_path):
     result = run(*BUILD, "--out", str(out))
     assert result.returncode == 2 and "holds something else" in result.stderr
     assert tree(out) == {"thesis.txt": b"three years of work"} and not list(tmp_path.glob("*/.draft*"))
+
+
+def test_only_triplets_can_be_drawn(dataset):
+    with pytest.raises(DatasetError, match="made by 'images', and this command needs the output of 'triplets'"):
+        list(load("benchmarks", f"protobias:{dataset}.work/images").pictures())
+    assert len(list(load("benchmarks", f"protobias:{dataset}.work/triplets", renditions=2).pictures())) == 160 * 2 * 4
 
 
 def test_the_training_quota_cuts_all_domains_alike(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from protoscore.benchmarks.protobias.schema import Cell, Triplet
-from protoscore.folder import claimed, parts, read_rows, write_manifest, write_table
+from protoscore.folder import claimed, parts, read_manifest, read_rows, write_manifest, write_table
 from protoscore.generators import Wanted
 from protoscore.schema import derive_seed
 
@@ -30,7 +30,12 @@ def write_triplets(out: Path, triplets: Iterable[Triplet], parameters: dict[str,
 
 
 def read_triplets(folder: Path) -> list[Triplet]:
-    """Every triplet of a folder that :func:`write_triplets` made."""
+    """Every triplet of a folder that :func:`write_triplets` made.
+
+    Raises:
+        DatasetError: it is another folder.
+    """
+    read_manifest(folder, "triplets")
     return [Triplet.model_validate(row) for row in read_rows(parts(folder))]
 
 
