@@ -13,8 +13,12 @@ _GAPS = re.compile("[\\s_\\-\u2010-\u2015\u2212\u2043\ufe58\ufe63\uff0d]+")  # s
 _SLASH = re.compile(r" ?/ ?")
 
 
+_APOSTROPHE = re.compile("[\u2018\u2019\u02bc\uff07]")
+
+
 def fold(text: str) -> str:
-    """What two spellings that differ in case, spaces, underscores, hyphens or invisible marks have in common."""
+    """What two spellings that differ in case, spaces, underscores, hyphens, apostrophes or invisible marks have in common."""
+    text = _APOSTROPHE.sub("'", text)
     return _SLASH.sub("/", _GAPS.sub(" ", INVISIBLE.sub("", text))).strip().casefold()
 
 

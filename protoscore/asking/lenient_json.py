@@ -4,7 +4,7 @@ Repairs (anything else is malformed):
 
 ====================== ==================================================================================
 invisible_characters   a byte order mark, zero-width characters or soft hyphens are taken out
-reasoning_block        a leading ``<think> ... </think>`` is taken out
+reasoning_block        reasoning before the answer is taken out (:mod:`protoscore.asking.reasoning`)
 code_fence             the object stands between Markdown fences
 prose                  other text stands before or after the one object
 repeated_object        the same object is given twice
@@ -23,12 +23,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from protoscore.asking.labels import INVISIBLE
 
 DEEPEST = 16  # levels of nesting; answers are flat
-_THINKING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _FENCE = re.compile(r"```[ \t]*\w*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,29})(?:\.\d{1,30})?(?:[eE][+-]?\d{1,4})?(?![\w.])", re.ASCII)
 _WORD = re.compile(r"-?[A-Za-z]+")
@@ -48,25 +47,35 @@ class Malformed(Exception):
         self.cause = cause
 
 
-def read_object(text: str) -> tuple[dict[str, Any], list[str]]:
-    """The object in ``text`` and the repairs that reading it took.
+class Found(NamedTuple):
+    """The one object of a text, the repairs that reading it took, and the words around it."""
+
+    object: dict[str, Any]
+    repairs: list[str]
+    before: str = ""
+    after: str = ""
+
+
+def read_strict(text: str) -> Found | None:
+    """``text`` where it is one strict JSON object, perhaps with invisible characters around it; else None.
 
     Raises:
-        Malformed: there is no object, a broken one, or two different ones.
+        Malformed: it is JSON, and not such an object.
     """
     found = _strict(text)
     if found is not None:
-        return found, []
-    repairs = []
+        return Found(found, [])
     clean = INVISIBLE.sub("", text)
-    if clean != text:
-        repairs.append("invisible_characters")
-    thinking = _THINKING.match(clean)
-    if thinking:
-        clean = clean[thinking.end() :]
-        repairs.append("reasoning_block")
-    found = _strict(clean) if repairs else None
-    return (found, repairs) if found is not None else _search(clean, repairs)
+    found = _strict(clean) if clean != text else None
+    return None if found is None else Found(found, ["invisible_characters"])
+
+
+def end_of_object(text: str, start: int) -> int:
+    """The place behind the object that begins at ``start``; 0 when none can be read there."""
+    try:
+        return _Reader(text).object(start, 0)[1]
+    except Malformed:
+        return 0
 
 
 def _strict(text: str) -> dict[str, Any] | None:
@@ -82,29 +91,36 @@ def _strict(text: str) -> dict[str, Any] | None:
     return value
 
 
-def _search(text: str, repairs: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """The one object among prose and fences."""
-    start = text.find("{")
+def read_among(text: str) -> Found:
+    """The one object among prose and fences.
+
+    Raises:
+        Malformed: there is no object, a broken one, or two different ones.
+    """
+    clean = INVISIBLE.sub("", text)
+    start = clean.find("{")
     if start < 0:
-        raise Malformed("no_object" if text.strip() else "empty", "no JSON object in the reply")
-    if text[:start].rstrip().endswith("["):
+        raise Malformed("no_object" if clean.strip() else "empty", "no JSON object in the reply")
+    if clean[:start].rstrip().endswith("["):
         raise Malformed("not_an_object", "the reply is a list and no object")
-    reader = _Reader(text)
+    reader = _Reader(clean)
     found, end = reader.object(start, 0)
-    outside, again = text[:start], text.find("{", end)
+    after, again = "", clean.find("{", end)
     while again >= 0:
         other, stop = reader.object(again, 0)
         if json.dumps(other, sort_keys=True) != json.dumps(found, sort_keys=True):
             raise Malformed("two_objects", "the reply holds two different objects")
         reader.repairs.add("repeated_object")
-        outside, end = outside + text[end:again], stop
-        again = text.find("{", end)
-    outside += text[end:]
-    if _FENCE.search(outside):
+        after, end = after + clean[end:again], stop
+        again = clean.find("{", end)
+    before, after = clean[:start], after + clean[end:]
+    repairs = ["invisible_characters"] if clean != text else []
+    if _FENCE.search(before + after):
         repairs.append("code_fence")
-    if _FENCE.sub("", outside).strip():
+    before, after = _FENCE.sub("", before), _FENCE.sub("", after)
+    if (before + after).strip():
         repairs.append("prose")
-    return found, repairs + sorted(reader.repairs)
+    return Found(found, repairs + sorted(reader.repairs), before, after)
 
 
 class _Reader:

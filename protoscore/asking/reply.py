@@ -33,23 +33,18 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from protoscore.asking.fields import Field
-from protoscore.asking.labels import fold
-from protoscore.asking.lenient_json import Malformed, read_object
+from protoscore.asking.labels import INVISIBLE, fold
+from protoscore.asking.lenient_json import Malformed, read_among, read_strict
+from protoscore.asking.prose import takes_back
 from protoscore.asking.protocol import Protocol
+from protoscore.asking.reasoning import after_reasoning
+from protoscore.asking.refusals import declines
 from protoscore.schema import Status
 
 LONGEST = 100_000  # characters of a reply that are kept; a longer one is invalid
 LONGEST_LABEL = 1000  # characters that are kept of what is no label
 _BEST_FIRST = (Status.OK, Status.ABSTAINED, Status.UNMAPPED, Status.INVALID, Status.REFUSED, Status.ERROR)
 
-# A refusal opens with one of these; a reply with an object in it is never read as one.
-_OPENINGS = (
-    r"(?:i'?m |i am )?(?:very |so |really )?sorry\b",
-    r"(?:unfortunately|apologies|as an ai)\b.{0,80}?\b(?:can(?:'?t|not)|unable|not able)\b",
-    r"(?:i|we)(?:'m| am| are|'re)? (?:can(?:'?t|not)|won'?t|will not|unable to|not able to|not comfortable)\b",
-    r"i (?:must |have to )?(?:decline|refuse)\b",
-)
-_REFUSAL = re.compile(rf"\W*(?:{'|'.join(_OPENINGS)})", re.IGNORECASE | re.DOTALL)
 _INTEGER = re.compile(r"\s*([+-]?\d{1,9})(?:\.0{1,9})?\s*", re.ASCII)
 
 
@@ -91,20 +86,61 @@ def parse(protocol: Protocol, text: str, finish_reason: str = "") -> Parsed:
         return Parsed(Status.INVALID, cause="too_long", reason=f"the reply has more than {LONGEST} characters")
     if finish_reason == "length":
         return Parsed(Status.INVALID, cause="cut_off", reason="the reply ended at the token limit")
-    try:
-        return _read(protocol, text)
-    except Malformed as error:
-        return Parsed(Status.INVALID, cause=error.cause, reason=storable(str(error)))
-
-
-def _read(protocol: Protocol, text: str) -> Parsed:
-    if "{" not in text and _REFUSAL.match(text.replace("\u2019", "'")):
-        return Parsed(Status.REFUSED, cause="refusal_text", reason="the judge said that it will not answer")
     repairs: list[str] = []
-    found, repairs = read_object(text)
+    try:
+        return _read(protocol, text, repairs)
+    except Malformed as error:
+        return Parsed(Status.INVALID, None, _once(repairs), error.cause, storable(str(error)))
+
+
+def _read(protocol: Protocol, text: str, repairs: list[str]) -> Parsed:
+    found = read_strict(text)
+    if found is None:
+        answer = after_reasoning(text)
+        if len(answer) < len(text):
+            repairs.append("reasoning_block")
+        if "{" not in answer:
+            return _words_only(protocol, answer, repairs)
+        found = read_strict(answer) or read_among(answer)
+    repairs += found.repairs
     reading = _Reading(protocol, repairs)
-    answer = reading.answer(found)
-    return reading.parsed(answer)
+    if not any(fold(key) in map(fold, protocol.fields) for key in found.object):
+        said = " ".join(value for value in found.object.values() if isinstance(value, str))
+        if declines(said):
+            return _refused(repairs)
+    answered = reading.parsed(reading.answer(found.object))
+    if (found.before + found.after).strip() and takes_back(found.before, found.after, *_stated(protocol, answered)):
+        raise Malformed("taken_back", "the words around the object deny it, doubt it or offer something else")
+    return answered
+
+
+def _words_only(protocol: Protocol, text: str, repairs: list[str]) -> Parsed:
+    """A reply without an object: a refusal, or the text itself where one text is all that is asked for."""
+    closed = [field for field in protocol.fields.values() if field.closed]
+    numbers = [label for field in closed for label in field.labels if type(label) is int]
+    labels = [label for field in closed for label in field.labels if isinstance(label, str)]
+    if declines(text, numbers, labels):
+        return _refused(repairs)
+    if not closed and len(protocol.fields) == 1 and text.strip():
+        (name,) = protocol.fields
+        return Parsed(Status.OK, {name: storable(text.strip())}, _once([*repairs, "plain_text"]))
+    raise Malformed("no_object" if INVISIBLE.sub("", text).strip() else "empty", "no JSON object in the reply")
+
+
+def _refused(repairs: list[str]) -> Parsed:
+    return Parsed(Status.REFUSED, None, _once(repairs), "refusal_text", "the judge said that it will not answer")
+
+
+def _stated(protocol: Protocol, parsed: Parsed) -> tuple[dict[str, int], dict[str, tuple[str, tuple[str, ...]]]]:
+    """The numbers of an answer by field, and its labels with those that it could have had."""
+    answer = parsed.answer or {}
+    numbers = {name: value for name, value in answer.items() if type(value) is int and protocol.fields[name].kind == "integer"}
+    labels = {
+        name: (answer[name], tuple(map(str, field.labels)))
+        for name, field in protocol.fields.items()
+        if field.kind == "label" and isinstance(answer.get(name), str)
+    }
+    return numbers, labels
 
 
 def storable(text: str) -> str:
@@ -124,9 +160,8 @@ class _Reading:
     def parsed(self, answer: dict[str, Any]) -> Parsed:
         state = best(self.states.values())
         cause, reason = (self.first.cause, storable(str(self.first))) if self.first else ("", "")
-        repairs = tuple(dict.fromkeys(self.repairs))
         usable = state in (Status.OK, Status.ABSTAINED)
-        return Parsed(state, answer if usable else None, repairs, cause, reason, self.states, self.unmapped)
+        return Parsed(state, answer if usable else None, _once(self.repairs), cause, reason, self.states, self.unmapped)
 
     def answer(self, found: dict[str, Any]) -> dict[str, Any]:
         """The schema's fields of an object.
@@ -247,3 +282,7 @@ def _shown(value: Any) -> str:
     """A value in at most 60 characters."""
     text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a huge number"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _once(repairs: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(repairs))

@@ -100,9 +100,10 @@ def audit(
 ) -> None:
     """The parser log of a run: states, causes, repairs, raw replies; how injections fared; what a cascade saved."""
     from protoscore.cli.named_values import listed
-    from protoscore.judging.log import print_audit, print_injections, print_savings
+    from protoscore.judging.log import print_audit, print_injections, print_positions, print_savings
 
     print_audit(run, state, repair, examples)
     print_injections(run)
+    print_positions(run)
     if against:
         print_savings(run, against, listed(truth, "--truth"), cluster)

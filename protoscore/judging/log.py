@@ -11,6 +11,7 @@ from rich.table import Table
 
 from protoscore.judging.audit import audit, read_verdicts
 from protoscore.judging.injection import injection_rates
+from protoscore.judging.positions import positions
 from protoscore.judging.savings import savings
 from protoscore.stats.resampling import Estimate
 
@@ -45,6 +46,18 @@ def print_injections(run: Path) -> None:
     table = Table("injection", "gave the wanted answer", "gave another than left alone", "still an answer", "n")
     for rate in injection_rates(run):
         table.add_row(rate.injection, _shown(rate.followed), _shown(rate.moved), _shown(rate.valid), str(rate.followed.n))
+    Console().print(table)
+
+
+def print_positions(run: Path) -> None:
+    """How far the place of a label or an alternative moved answers; nothing where all stood in one order."""
+    found = positions(run)
+    if not found:
+        return
+    table = Table("judge", "field", "chose what stood first", "by chance", "n", "another answer in another order", "questions")
+    for one in found:
+        numbers = (_shown(one.first), f"{one.by_chance:.3f}", str(one.first.n), _shown(one.flips), str(one.flips.n))
+        table.add_row(escape(one.judge), escape(one.field), *numbers)
     Console().print(table)
 
 

@@ -42,6 +42,7 @@ NOT_DRAWN = {
     "middle-aged": "a sketch has no honest sign between young and old",
     "dwarfism": "the figures' proportions are a style",
     "vitiligo": "skin is drawn in one flat tone",
+    "waiter": "the drawings have no such clothes",
 }
 PROFESSIONS = {  # -> glyphs (male, female) of a bust in work clothes, and a thing beside it where the clothes do not tell
     "doctor": ("openmoji:1F468-200D-2695-FE0F", "openmoji:1F469-200D-2695-FE0F", None),

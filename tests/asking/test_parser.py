@@ -77,27 +77,40 @@ INVALID = {
     "broken_object": lambda t, r: r.choice(
         [t[: r.randrange(3, len(t) - 1)], t.replace('"race"', "race"), t.replace(": 7", ": seven"), t.replace(": 7", ": 7/10"),
          t.replace(": 7", ": 07"), t.replace(",", "", 1), "{" + t, t + " {", t.replace('"female"', '"fem"ale"'),
-         f"{{\"answer\": {t}", t.replace('"gender"', '// no comment\n"gender"'), "<think>{hm}</think" + t]),
+         f"{{\"answer\": {t}", t.replace('"gender"', '// no comment\n"gender"')]),
+    "open_reasoning": lambda t, r: r.choice(["<think>{hm}</think" + t, f"<thought>{t}", f"[THINK] {t} It fits."]),
+    "taken_back": lambda t, r: r.choice([f"Perhaps {t}", f"{t}?", f"{t} No, wait.", f"Either {t} or not.", f"{t} Rating: 3"]),
     "two_objects": lambda t, r: t + "\n" + t.replace("female", r.choice(["male", "unspecified"])),
     "duplicate_key": lambda t, r: t[:-1] + r.choice([', "gender": "male"}', ', "Gender": "male"}', ', "gender": "female"}']),
     "not_finite": lambda t, r: t.replace(": 7", r.choice([": NaN", ": Infinity", ": -Infinity", ": 1e999", ": nan"])),
     "too_deep": lambda t, r: t[:-1] + ', "x": ' + "[" * 60_000 + "]" * 30_000 + "}",
     "too_long": lambda t, r: t.replace("a hat,", "x" * LONGEST),
     "missing_field": lambda t, r: r.choice([without("gender"), without("score"), "{}", json.dumps({"answer": GOOD})]),
-    "unknown_label": lambda t, r: r.choice(
-        [edited(gender="nonbinary"), edited(race="Latino"), edited(score="seven"), edited(gender="male or female"),
-         edited(shown=["hat", "gloves"]), edited(gender=""), edited(gender="male."), edited(score="7/10"),
-         edited(visible="maybe")]),
-    "wrong_type": lambda t, r: r.choice(
-        [edited(gender=None), edited(gender=["female"]), edited(score=None), edited(score=7.5), edited(score=True),
-         edited(score=[7]), edited(visible=1), edited(shown="hat"), edited(gender={"label": "female"})]),
-    "out_of_range": lambda t, r: edited(score=r.choice([0, 11, -7, "70", 10**29])),
 }  # fmt: skip
 
-REFUSED = [
-    "I can't help with that.", "I\u2019m sorry, but I cannot identify people in images.", "I am unable to assist.",
-    "Sorry, I won't guess.", "As an AI, I am not able to infer religion.", "I must decline.", "Unfortunately I cannot tell.",
+
+# A field with a value that is no answer, its state, and what made it so. The other fields keep theirs.
+FAULTS = [
+    ("gender", "nonbinary", "unmapped", "unknown_label"), ("race", "Latino", "unmapped", "unknown_label"),
+    ("score", "seven", "unmapped", "unknown_label"), ("score", "7/10", "unmapped", "unknown_label"),
+    ("gender", "male or female", "unmapped", "unknown_label"), ("gender", "", "unmapped", "unknown_label"),
+    ("gender", "male.", "unmapped", "unknown_label"), ("visible", "maybe", "unmapped", "unknown_label"),
+    ("shown", ["hat", "gloves"], "unmapped", "unknown_label"), ("gender", None, "unmapped", "unknown_label"),
+    ("gender", ["female"], "invalid", "wrong_type"), ("gender", {"label": "female"}, "invalid", "wrong_type"),
+    ("score", None, "invalid", "wrong_type"), ("score", 7.5, "invalid", "wrong_type"), ("score", True, "invalid", "wrong_type"),
+    ("visible", 1, "invalid", "wrong_type"), ("shown", "hat", "invalid", "wrong_type"),
+    ("score", 0, "invalid", "out_of_range"), ("score", "70", "invalid", "out_of_range"),
+    ("score", 10**29, "invalid", "out_of_range"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value", "state", "cause"), FAULTS)
+def test_a_field_stands_for_itself(name, value, state, cause):
+    parsed = parse(P, edited(**{name: value}), "stop")
+    assert (parsed.state, parsed.cause, parsed.of(name), parsed.answer[name]) == (Status.OK, cause, state, None)
+    assert all(parsed.answer[other] == GOOD[other] and parsed.of(other) == Status.OK for other in P.decisions if other != name)
+    said = value if isinstance(value, str) else json.dumps(value)
+    assert parsed.unmapped == ({name: said} if state == "unmapped" else {})
 
 
 def test_an_undamaged_reply_is_read_without_repairs():
@@ -140,7 +153,7 @@ def test_damages_on_top_of_each_other_never_move_a_decision(names, seed):
         text = REPAIRED[name](text, draw)
     parsed = parse(P, text, "stop")
     if parsed.state == Status.OK:
-        assert {k: parsed.answer[k] for k in P.decisions} == {k: GOOD[k] for k in P.decisions}
+        assert all(parsed.answer[k] == GOOD[k] for k in P.decisions if parsed.of(k) == Status.OK)
         # A damage can be undone by another (two objects inside one fence), so what is recorded may be fewer, never other.
         assert set(parsed.repairs) <= set(names) | {"prose"}
     else:
@@ -156,9 +169,10 @@ def test_damages_on_top_of_each_other_never_move_a_decision(names, seed):
 def test_any_text_ends_in_a_state_and_reading_is_idempotent(text):
     parsed = parse(P, text)
     if parsed.state in (Status.OK, Status.ABSTAINED):
-        again = parse(P, json.dumps(parsed.answer))
-        assert (again.state, again.answer, again.repairs) == (parsed.state, parsed.answer, ())
-        Answer.model_validate(parsed.answer, strict=True)
+        if not parsed.cause:  # every field was read
+            again = parse(P, json.dumps(parsed.answer))
+            assert (again.state, again.answer, again.repairs) == (parsed.state, parsed.answer, ())
+            Answer.model_validate(parsed.answer, strict=True)
     else:
         assert parsed.answer is None and parsed.cause and parsed.state != Status.ERROR
     json.dumps([parsed.answer, parsed.reason]).encode()
@@ -177,12 +191,6 @@ def test_every_valid_answer_is_read_as_it_is(answer):
     assert parsed.repairs == () and {k: parsed.answer[k] for k in P.decisions} == {k: answer[k] for k in P.decisions}
 
 
-@pytest.mark.parametrize("text", REFUSED)
-def test_refusals_are_states_of_their_own(text):
-    assert parse(P, text, "stop").state == Status.REFUSED
-    assert parse(P, f"{text} {TEXT}", "stop").state == Status.OK, "an answer that was given is no refusal"
-
-
 def test_finish_reasons_rule_before_the_text_does():
     assert parse(P, TEXT, "content_filter").state == Status.REFUSED
     cut = parse(P, TEXT, "length")
@@ -198,6 +206,9 @@ def test_abstention_is_counted_by_field_and_a_state_only_when_nothing_is_decided
     some = parse(two, '{"a": "unspecified", "b": "x"}')
     assert (some.state, some.abstained) == (Status.OK, ("a",))
     assert parse(two, '{"a": "unspecified", "b": "Unspecified"}').state == Status.ABSTAINED
+    for a, b, state in (("unspecified", "?", "abstained"), ("?", "?", "unmapped"), ("?", 3, "unmapped"), (3, 3, "invalid")):
+        parsed = parse(two, json.dumps({"a": a, "b": b}))
+        assert parsed.state == state and (parsed.answer is None) == (state != "abstained"), "the best state of its fields"
 
 
 def test_ten_megabytes_are_read_fast_and_are_invalid():
@@ -209,6 +220,10 @@ def test_ten_megabytes_are_read_fast_and_are_invalid():
         "<think>" * 14_000,
         '{"a": "' + "\\" * 99_000,
         "i'm sorry" * 11_000,
+        "<a>" * 33_000,
+        "<think>{" * 12_000,
+        '{"a":[' * 16_000 + "</think>",
+        "score " * 16_000 + '{"score": 4}',
     ):
         assert parse(P, hostile[:LONGEST]).state in (Status.INVALID, Status.REFUSED)
 

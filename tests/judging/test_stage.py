@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Literal
 
 import pyarrow.parquet as pq
 import pytest
+from pydantic import BaseModel
 
 from protoscore.asking.dispatch import Budget
-from protoscore.asking.protocol import load_protocol
+from protoscore.asking.fields import OneOf
+from protoscore.asking.protocol import Alternatives, Protocol, load_protocol
 from protoscore.asking.questions import Robustness, label_order
 from protoscore.catalog import load
 from protoscore.errors import ConfigError, DatasetError, ProtoscoreError, UnknownName
@@ -18,6 +21,7 @@ from protoscore.judging.audit import audit, safe
 from protoscore.judging.cascade import Rule, cascade
 from protoscore.judging.decide import decide
 from protoscore.judging.injection import CONTROL, Injected, injection_rates, injections
+from protoscore.judging.positions import positions
 from protoscore.judging.savings import savings
 from protoscore.judging.stage import judge_items
 from protoscore.schema import Status
@@ -110,7 +114,7 @@ def test_a_budget_that_cannot_be_kept_ends_the_run(tmp_path, budget, said):
 def test_labels_are_shuffled_by_item_and_seed_and_numbers_are_not(tmp_path):
     first, again, other = label_order(P, 5), label_order(P, 5), label_order(P, 6)
     assert first == again and sorted(first["race"]) == sorted(other["race"]) == sorted(P.fields["race"].labels)
-    assert first["score"] == tuple(range(1, 11))
+    assert "score" not in first and P.labels(first)["score"] == tuple(range(1, 11))
     assert len({label_order(P, seed)["race"] for seed in range(200)}) == 24, "all orders of four labels are drawn"
     assert P.schema(first)["properties"]["race"]["enum"] == list(first["race"])
 
@@ -308,3 +312,75 @@ def test_the_commands_judge_and_audit(tmp_path):
     assert shown.returncode == 0 and "out_of_range" in shown.stdout and '{"score": 9}' in shown.stdout
     wrong = cli(*common[:4], "--judge", "scripted:none.jsonl", "--out", str(tmp_path / "x"))
     assert wrong.returncode == 2 and len(wrong.stderr.strip().splitlines()) == 1 and not (tmp_path / "x").exists()
+
+
+class Open(BaseModel):
+    text: str
+
+
+def test_questions_without_a_picture_and_answers_in_free_words_are_ok_and_decide_nothing(tmp_path):
+    rule = judge(tmp_path, "return 'Seen: ' + str(len(request.images))")
+    protocol = Protocol("t/open", "Describe {{ item.text }}", Open)
+    outcome = judge_items(
+        protocol, [Row("a", (), {"text": "dogs"}), Row("b", (png(1),), {"text": "cats"})], rule, tmp_path / "run"
+    )
+    rows = pq.read_table(tmp_path / "run" / "verdicts.parquet").to_pylist()
+    assert outcome.states == {"ok": 2} and [row["answer_text"] for row in rows] == ["Seen: 0", "Seen: 1"]
+    found = decisions(tmp_path / "run")
+    assert found["a"]["state"] == "ok" and not any(name.startswith("answer_") for name in found["a"])
+
+
+def test_a_field_that_its_labels_do_not_have_is_counted_and_costs_no_other(tmp_path):
+    protocol = load_protocol("fairjudge/attributes")
+    answer = {"gender": "male", "race": "South Asian", "age": "unspecified", "religion": "Sikh", "disability": "none"}
+    judge_items(protocol, some_items(3), judge(tmp_path, f"return json.dumps({answer!r})"), tmp_path / "run")
+    row, decided = pq.read_table(tmp_path / "run" / "verdicts.parquet").to_pylist()[0], decisions(tmp_path / "run")["00000"]
+    states = {"gender": "ok", "race": "unmapped", "age": "abstained", "religion": "ok", "disability": "abstained"}
+    assert {name: row[f"state_{name}"] for name in states} == {name: decided[f"state_{name}"] for name in states} == states
+    assert row["state"] == decided["state"] == "ok" and json.loads(row["unmapped"]) == {"race": "South Asian"}
+    assert decided["answer_race"] is None and decided["answer_religion"] == "Sikh"
+    assert audit(tmp_path / "run").unmapped == {"race": 3} and audit(tmp_path / "run").states == {"ok": 3}
+
+
+class Preferred(BaseModel):
+    choice: Literal["first", "second", "neither"]
+
+
+PAIR = Protocol("t/pair", "{{ item.a }} or {{ item.b }}?", Preferred, {"choice": ("neither",)},
+                alternatives=Alternatives("choice", False, (("a", "b"),)))  # fmt: skip
+
+
+def test_two_alternatives_are_asked_in_both_orders_and_a_flip_is_a_tie(tmp_path):
+    """Items 0-5: the first text is the better one, and is chosen wherever it stands. 6-9: whatever stands first is chosen.
+    10: neither. 11: one order gets no answer."""
+    items = [Row(f"{n:02}", (), {"a": f"good No. {n}", "b": f"bad No. {n}"}) for n in range(12)]
+    body = r"""n = int(re.search(r"No. (\d+)", request.prompt)[1]); there = request.prompt.startswith("good")
+    if n == 11 and there: return "?"
+    said = ("first" if there else "second") if n < 6 else "neither" if n == 10 else "first"
+    return json.dumps({"choice": said})"""
+    outcome = judge_items(PAIR, items, judge(tmp_path, body), tmp_path / "run")
+    assert outcome.asked_now == 24
+    found = [(row["state"], row["answer_choice"]) for row in decisions(tmp_path / "run").values()]
+    assert found == [("ok", "first")] * 6 + [("abstained", None)] * 4 + [("abstained", "neither"), ("invalid", None)]
+    (position,) = positions(tmp_path / "run")
+    assert position.flips.value == pytest.approx(4 / 11) and position.flips.n == 11
+    first = (6 + 8 + 0 + 1) / (12 + 8 + 2 + 1)
+    assert position.first.value == pytest.approx(first) and position.first.low <= first <= position.first.high
+
+
+def test_every_order_of_an_items_options_shows_a_judge_that_takes_the_first(tmp_path):
+    class Choice(BaseModel):
+        answer: OneOf
+
+    prompt = "No. {{ item.n }}: {{ labels.answer | join('|') }}"
+    protocol = Protocol("t/options", prompt, Choice, from_item={"answer": "options"})
+    items = [Row(str(n), (), {"n": n, "options": ["a", "b", "c"]}) for n in range(5)]
+    body = """n, labels = request.prompt[4:].split(": ")
+    return json.dumps({"answer": labels.split("|")[0] if n < "2" else "b"})"""
+    judge_items(protocol, items, judge(tmp_path, body), tmp_path / "run", Robustness(every_order=True))
+    (position,) = positions(tmp_path / "run")
+    assert position.first.value == pytest.approx((2 * 6 + 3 * 2) / 30) and position.by_chance == pytest.approx(1 / 3)
+    assert position.flips.value == 2 / 5
+    found = decisions(tmp_path / "run")
+    assert (found["0"]["answer_answer"], found["4"]["answer_answer"]) == (None, "b")
+    assert found["0"]["state"] == "abstained" and found["0"]["asked"] == 6

@@ -54,6 +54,37 @@ def test_a_batch_of_the_local_judge_answers_as_one_by_one(local):
     assert len({reply.text for reply in together}) > 3 and all(reply.finish_reason in ("stop", "length") for reply in together)
 
 
+def test_questions_of_text_alone_stand_in_one_batch_with_others(local):
+    some = requests()
+    mixed = [request._replace(images=()) if n % 3 == 0 else request for n, request in enumerate(some)]
+    together, alone = ask(local, mixed), [ask(local, [request])[0] for request in mixed]
+    assert [reply.text for reply in together] == [reply.text for reply in alone]
+    assert [a.text == b.text for a, b in zip(together, ask(local, some), strict=True)] != [True] * 6
+
+
+def test_a_model_of_text_alone_answers_what_shows_no_picture(model, tmp_path):
+    from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
+
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    Qwen3ForCausalLM(config).save_pretrained(tmp_path / "text")
+    tokenizer.save_pretrained(tmp_path / "text")
+    for answers in ("json", "likelihood"):
+        judge = create_local(str(tmp_path / "text"), max_tokens=8, answers=answers)
+        blind, seeing = ask(judge, [requests()[1]._replace(images=()), requests()[0]])
+        assert not blind.failure and blind.tokens_out != 0 and "reads text only" in seeing.reason
+    assert json.loads(blind.text)["score"] in range(1, 6)
+
+
 def test_likelihoods_are_those_of_an_independent_forward_pass(model):
     """One sequence at a time, without batching, padding or kept logits: the chain rule by hand."""
     judge = create_local(str(model), answers="likelihood", batch_size=4)
