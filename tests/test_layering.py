@@ -15,7 +15,19 @@ import pytest
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "protoscore"
-GROUND = ("errors", "schema", "catalog", "folder", "sqlite", "typed_yaml", "provenance", "figures", "stats")
+GROUND = (
+    "errors",
+    "schema",
+    "catalog",
+    "folder",
+    "sqlite",
+    "typed_yaml",
+    "provenance",
+    "figures",
+    "batches",
+    "backoff",
+    "stats",
+)
 COMPONENTS = ("scorers", "vlms", "generators", "embedders", "image_filters")
 STAGES = ("images", "filters", "embedding", "scoring", "judging")
 # From below to above; a room may know those of its own line and of the lines before it, but for the rules further down.

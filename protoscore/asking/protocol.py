@@ -12,6 +12,7 @@ import inspect
 import json
 import pkgutil
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module, util
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from protoscore import catalog
 from protoscore.asking.fields import Field, Label, fields_of
 from protoscore.asking.label_sets import Aliases, LabelSet, labels_of_item, read_label_set
 from protoscore.asking.labels import Spelling
@@ -210,16 +212,25 @@ def read_protocol(
 
 
 def protocol_names() -> list[str]:
-    """Every protocol of every benchmark, as ``<bench>/<name>``."""
-    import protoscore.benchmarks
-
-    root = Path(protoscore.benchmarks.__path__[0])
+    """Every protocol of every benchmark, as ``<bench>/<name>``; those of other installed packages too."""
     return sorted(
-        f"{folder.parent.name}/{module.name}"
-        for folder in root.glob("*/protocols")
-        for module in pkgutil.iter_modules([str(folder)])
+        f"{bench}/{module.name}"
+        for bench, package in _packages().items()
+        for module in pkgutil.iter_modules(package.__path__)
         if not module.name.startswith("_")
     )
+
+
+def _packages() -> dict[str, ModuleType]:
+    """Benchmark -> the package of its protocols, where it has one."""
+    homes = {name: f"protoscore.benchmarks.{name}" for name in catalog.names("benchmarks")}
+    homes |= {name: entry.module for name, entry in catalog.added("benchmarks").items()}
+    found = {}
+    for bench, home in homes.items():
+        with suppress(ModuleNotFoundError):  # a benchmark in one file, or without protocols
+            if util.find_spec(f"{home}.protocols"):
+                found[bench] = import_module(f"{home}.protocols")
+    return found
 
 
 def load_protocol(spec: str, **options: Any) -> Protocol:
@@ -259,7 +270,7 @@ def _module(name: str) -> ModuleType:
     if name not in protocol_names():
         raise UnknownName("protocol", name, protocol_names())
     bench, _, stem = name.partition("/")
-    return import_module(f"protoscore.benchmarks.{bench}.protocols.{stem}")
+    return import_module(f"{_packages()[bench].__name__}.{stem}")
 
 
 def _own_module(path: Path) -> ModuleType:
