@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from protoscore.benchmarks.protobias.cells import CellRows
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.scorers import Facts, Score, Separable
+from protoscore.sources.rows import View
 
 FACTS = Facts(question="How bright?", paper="none", licence="none")
 
@@ -126,3 +128,8 @@ class Apart(Separable):
     def match(self, image_features, text_features):
         self.matched += len(image_features)
         return [a + b for a, b in zip(image_features, text_features, strict=True)]
+
+
+def questions(source: Path | str, limit: int | None = None, split: str = "test") -> View:
+    """The first rows of a four-cell dataset, ``limit`` of them with their four cells."""
+    return View(CellRows(str(source), split), None if limit is None else 4 * limit)

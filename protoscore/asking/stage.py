@@ -5,7 +5,7 @@ depends on what was asked and answered only. Judging, and every benchmark that a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from protoscore.asking.verdicts import Verdict, failed
 from protoscore.errors import DatasetError, ImageError
 from protoscore.folder import claim
 from protoscore.sources.decoding import open_image
-from protoscore.sources.rows import Row
+from protoscore.sources.rows import Row, RowSource, each
 from protoscore.vlms import VLM, Reply
 
 ONCE, UNLIMITED, PATIENT = Robustness(), Budget(), Patience()
@@ -32,7 +32,7 @@ LOST = "in flight when an earlier run was killed, so it may have been billed; --
 class AskingRun:
     """One run folder: its ledger, its budget, and the rounds of questions that are asked into it."""
 
-    def __init__(self, out: Path, protocol: Protocol, items: Iterable[Row], budget: Budget, patience: Patience):
+    def __init__(self, out: Path, protocol: Protocol, items: RowSource, budget: Budget, patience: Patience):
         self.out, self.protocol, self.items = Path(out), protocol, items
         self.budget, self.patience = budget, patience
         self.ledger = Ledger(self.out / "replies.sqlite")
@@ -82,7 +82,7 @@ class _Round:
 
     def _make(self) -> Iterator[Question]:
         names: set[str] = set()
-        for item in self.run.items:
+        for item in each(self.run.items):
             if item.id in names:
                 raise DatasetError(f"two items are called {item.id!r}; name a column of unique names with --id COLUMN")
             names.add(item.id)
@@ -136,13 +136,13 @@ class _Round:
         return Verdict(ask, self.judge.name, reply, parsed.swapped(protocol) if ask.swapped else parsed)
 
 
-def rehearse(protocol: Protocol, items: Iterable[Row], judge: VLM, how: Robustness) -> None:
+def rehearse(protocol: Protocol, items: RowSource, judge: VLM, how: Robustness) -> None:
     """Read the first item and write its questions, so that a mistake shows before anything is asked or written.
 
     Raises:
         DatasetError, ConfigError, UnknownName: there is no item, or its questions cannot be written.
     """
-    first = next(iter(items), None)
+    first = next(each(items), None)
     if first is None:
         raise DatasetError("there are no items to judge")
     check_item(protocol, first, judge, how)
@@ -150,7 +150,7 @@ def rehearse(protocol: Protocol, items: Iterable[Row], judge: VLM, how: Robustne
 
 @contextmanager
 def opened(
-    out: Path, protocol: Protocol, items: Iterable[Row], parameters: dict[str, Any], budget: Budget, patience: Patience
+    out: Path, protocol: Protocol, items: RowSource, parameters: dict[str, Any], budget: Budget, patience: Patience
 ) -> Iterator[AskingRun]:
     """A run folder for this process alone.
 

@@ -102,18 +102,26 @@ def _still_there(manifest: dict[str, Any]) -> str | None:
     return source if parent is None or manifest_hash(Path(source)) == parent else None
 
 
+def named(spec: str) -> bool:
+    """Whether ``spec`` is a benchmark's name, ``NAME:SOURCE``, or a folder of ours whose manifest tells."""
+    return (Path(spec) / MANIFEST).is_file() or spec.partition(":")[0] in _names()
+
+
+def _names() -> list[str]:
+    return [*catalog.names("benchmarks"), *catalog.added("benchmarks")]
+
+
 def find(spec: str, columns: Collection[str] = (), **options: Any) -> Benchmark | None:
     """The benchmark that ``spec`` means: its name, ``NAME:SOURCE``, a folder whose manifest names it, or a dataset whose
     ``columns`` it recognises; None where there is none.
     """
-    name = spec.partition(":")[0]
-    if name in catalog.names("benchmarks") and not Path(spec).exists():
+    if spec.partition(":")[0] in _names() and not Path(spec).exists():
         return catalog.load("benchmarks", spec, **options)
     if (Path(spec) / MANIFEST).is_file():
         manifest = read_manifest(Path(spec))
         name = manifest.get("benchmark") or manifest.get("parameters", {}).get("benchmark")
         return catalog.load("benchmarks", name, source=spec, **options) if name else None
-    for name in catalog.names("benchmarks"):
+    for name in _names():
         if columns and getattr(catalog.module("benchmarks", name), "recognises", lambda columns: False)(columns):
             return catalog.load("benchmarks", name, source=spec, **options)
     return None

@@ -7,6 +7,19 @@ from typing import Annotated
 
 import typer
 
+from protoscore.cli.inputs import (
+    SOURCE_HELP,
+    Fields,
+    FileColumn,
+    IdColumn,
+    ImageColumns,
+    Images,
+    Limit,
+    PromptColumn,
+    Prompts,
+    Split,
+    rows_from,
+)  # fmt: skip
 from protoscore.cli.options import Out
 
 app = typer.Typer()
@@ -17,20 +30,24 @@ def judge(
     protocol: Annotated[
         str, typer.Argument(help="BENCHMARK/NAME or BENCHMARK/NAME:SET of a protocol, or your own protocol's .py file.")
     ],
-    items: Annotated[str, typer.Option(help="Dataset folder, folder of pictures (with metadata.csv), or Hub id.")],
     out: Out,
     judge_: Annotated[
         str, typer.Option("--judge", "-j", help="local, local:MODEL, chat:MODEL, chat:MODEL@URL or scripted:FILE.")
     ],
+    items: Annotated[str | None, typer.Option(help=SOURCE_HELP)] = None,
+    images: Images = None,
+    prompts: Prompts = None,
+    prompt_column: PromptColumn = None,
+    file_column: FileColumn = None,
     protocol_option: Annotated[list[str], typer.Option(help="NAME=VALUE for the protocol, e.g. labels=appendix.")] = [],  # noqa: B006
     option: Annotated[list[str], typer.Option("--option", "-o", help="NAME=VALUE for the judge. Repeat for several.")] = [],  # noqa: B006
     second: Annotated[str | None, typer.Option(help="A second judge, asked where the first one's replies differ.")] = None,
     second_option: Annotated[list[str], typer.Option(help="NAME=VALUE for the second judge.")] = [],  # noqa: B006
-    split: Annotated[str, typer.Option(help="Split to judge.")] = "test",
-    image: Annotated[list[str], typer.Option(help="Column of pictures, in order. Default: all of them.")] = [],  # noqa: B006
-    field: Annotated[list[str], typer.Option(help="FIELD=COLUMN, where the prompt's name for it differs.")] = [],  # noqa: B006
-    id_column: Annotated[str | None, typer.Option("--id", help="Column of unique names.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Judge the first N rows only.")] = None,
+    split: Split = "test",
+    image: ImageColumns = [],  # noqa: B006
+    field: Fields = [],  # noqa: B006
+    id_column: IdColumn = None,
+    limit: Limit = None,
     variant: Annotated[list[str], typer.Option(help="Also ask with this wording of the prompt.")] = [],  # noqa: B006
     samples: Annotated[int, typer.Option(min=1, help="Ask each question N times.")] = 1,
     shuffle: Annotated[int | None, typer.Option(help="Seed: draw the order of labels anew for each item.")] = None,
@@ -55,18 +72,18 @@ def judge(
     from protoscore.asking.protocol import load_protocol
     from protoscore.asking.questions import Robustness
     from protoscore.catalog import load
-    from protoscore.cli.named_values import listed, pairs, typed
+    from protoscore.cli.named_values import listed, typed
     from protoscore.errors import ConfigError
     from protoscore.judging.cascade import Rule
     from protoscore.judging.cascade import cascade as run_cascade
     from protoscore.judging.injection import Injected
     from protoscore.judging.stage import judge_items
-    from protoscore.sources.items import Items
 
     if orders not in ("given", "all"):
         raise ConfigError(f"--orders is 'given' or 'all', not {orders!r}; an order that is drawn comes from --shuffle SEED")
     asked = load_protocol(protocol, **typed(protocol_option, "--protocol-option"))
-    source = Items(items, split, tuple(image), pairs(field, "--field"), id_column, limit)
+    named = {"prompt": prompt_column, "file": file_column}
+    source = rows_from(items, images, prompts, named, split, limit, image, field, id_column)
     component = load("vlms", judge_, **typed(option, "--option"))
     other = load("vlms", second, **typed(second_option, "--second-option")) if second else None
     how = Robustness(("", *variant), samples, shuffle, orders == "all")

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from protoscore.cli.inputs import (
+    SOURCE_HELP,
+    Fields,
+    FileColumn,
+    IdColumn,
+    ImageColumns,
+    Images,
+    Limit,
+    PromptColumn,
+    Prompts,
+    Split,
+    rows_from,
+)  # fmt: skip
 from protoscore.cli.options import Out, ScorerNames
-from protoscore.errors import ConfigError, ImageError
-
-if TYPE_CHECKING:
-    from protoscore.sources.rows import Rows
+from protoscore.errors import ImageError
 
 app = typer.Typer()
 
@@ -20,18 +30,23 @@ app = typer.Typer()
 def score(
     out: Out,
     scorer: ScorerNames,
-    dataset: Annotated[str | None, typer.Argument(help="A folder with a 'controls' config, or a Hub dataset id.")] = None,
-    images: Annotated[Path | None, typer.Option(help="Your own pictures instead: a folder, or a list of files.")] = None,
-    prompts: Annotated[Path | None, typer.Option(help="Their prompts: .csv .tsv .json .jsonl .parquet or .txt.")] = None,
-    split: Annotated[str, typer.Option(help="Split of the dataset to score.")] = "test",
-    limit: Annotated[int | None, typer.Option(min=1, help="Score the first N rows only.")] = None,
+    dataset: Annotated[str | None, typer.Argument(help=SOURCE_HELP)] = None,
+    images: Images = None,
+    prompts: Prompts = None,
+    prompt_column: PromptColumn = None,
+    file_column: FileColumn = None,
+    split: Split = "test",
+    limit: Limit = None,
+    image: ImageColumns = [],  # noqa: B006
+    field: Fields = [],  # noqa: B006
+    id_column: IdColumn = None,
     form: Annotated[Literal["parquet", "csv", "json"], typer.Option("--format", help="Write this form as well.")] = "parquet",
     shard: Annotated[str | None, typer.Option(help="Part i/n only, e.g. 2/8; then run without it for the table.")] = None,
     retry: Annotated[list[str] | None, typer.Option(help="Try again what is invalid, refused, abstained, or all.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Pairs at once (default: the scorer's own).")] = None,
     engine: Annotated[str, typer.Option(help="'local', or 'ray' for a cluster (RAY_ADDRESS).")] = "local",
 ) -> None:
-    """Score a dataset's four cells, or your own pictures, with one or more metrics. Also under torchrun, one GPU a process.
+    """Score a dataset, or your own pictures, with one or more metrics. Also under torchrun, one GPU a process.
 
     Which prompt belongs to which of your pictures (the first rule that fits; what does not fit is refused by name):
 
@@ -47,37 +62,26 @@ def score(
 
     5. As many prompts as pictures: one to one, file names in natural order (2 before 10), or in the order of the list.
     """
-    from protoscore.benchmarks.protobias.cells import CellRows
     from protoscore.reporting.tables import export
     from protoscore.scoring.sharding import Shard
     from protoscore.scoring.stage import score_named
-    from protoscore.sources.own_images import OwnImages
 
-    if (dataset is None) == (images is None) or (prompts is not None and images is None):
-        raise ConfigError("give a DATASET, or --images with --prompts; see: protoscore score --help")
-    own = OwnImages(images, prompts, limit) if images else None
     part = Shard.parse(shard) if shard else None
-    rows = own or _benchmark_rows(str(dataset)) or CellRows(str(dataset), split, limit)
+    named = {"prompt": prompt_column, "file": file_column}
+    rows = rows_from(dataset, images, prompts, named, split, limit, image, field, id_column)
     counts = score_named(rows, scorer, out, part, retry or [], batch_size, engine)
     if part:
         print(f"{out}: shard {shard} is done, {counts.scored_now} scores made now; after all shards: the same without --shard")
     if not counts.rows:  # a shard, or a rank that is not the first
         return
     failed = f", {counts.not_ok} without a number ({counts.reason or 'see the column reason'})" if counts.not_ok else ""
-    if own:
-        print(f"{len(own)} pairs, {own.rule}" + (f"; {len(own.unused)} pictures have no prompt" if own.unused else ""))
+    if rule := rows.parameters.get("rule"):
+        unused = rows.parameters["unused"]
+        print(f"{len(rows)} pairs, {rule}" + (f"; {unused} pictures have no prompt" if unused else ""))
     print(f"{out / 'scores.parquet'}: {counts.rows} scores, {counts.scored_now} made now{failed}")
     if form != "parquet":
         print(export(out, form))
     print(f"Next: protoscore report {out}" + (f" --dataset {dataset}" if dataset else ""))
-
-
-def _benchmark_rows(spec: str) -> Rows | None:
-    """The rows of a benchmark by name, e.g. ``winoground`` or ``winoground:FOLDER``."""
-    from protoscore.benchmarks import find
-
-    found = None if Path(spec).exists() else find(spec)
-    return found.items() if found else None
 
 
 @app.command()

@@ -5,7 +5,7 @@ sensitive, a second judge is heard where the two conflict.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from protoscore.judging.stage import Judged, finish, parameters_of
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
 from protoscore.sources.decoding import open_image
-from protoscore.sources.rows import Row
+from protoscore.sources.rows import RowSource, each
 from protoscore.vlms import VLM
 
 
@@ -70,7 +70,7 @@ class Routed(NamedTuple):
 
 
 def cascade(
-    protocol: Protocol, items: Iterable[Row], scorer: Scorer, judge: VLM, out: Path, rule: Rule,
+    protocol: Protocol, items: RowSource, scorer: Scorer, judge: VLM, out: Path, rule: Rule,
     second: VLM | None = None, how: Robustness = ONCE, budget: Budget = UNLIMITED, patience: Patience = PATIENT,
     ask_lost: bool = False,
 ) -> Judged:  # fmt: skip
@@ -105,11 +105,11 @@ def cascade(
         return finish(run, verdicts, parameters, _table(run, routed, scores), screening)
 
 
-def _screen(items: Iterable[Row], scorer: Scorer) -> dict[str, float | None]:
+def _screen(items: RowSource, scorer: Scorer) -> dict[str, float | None]:
     """The cheap metric's score of every item, higher is better; None where there is none."""
     scores: dict[str, float | None] = {}
     sign = 1.0 if scorer.facts.higher_is_better else -1.0
-    stream = iter(items)
+    stream = each(items)
     while batch := list(islice(stream, scorer.batch_size)):
         readable = []
         for item in batch:

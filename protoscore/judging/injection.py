@@ -10,7 +10,7 @@ import io
 import json
 import random
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -25,7 +25,7 @@ from protoscore.errors import ConfigError, DatasetError
 from protoscore.judging.audit import read_verdicts
 from protoscore.schema import Status, derive_seed
 from protoscore.sources.decoding import open_image
-from protoscore.sources.rows import Row
+from protoscore.sources.rows import Row, RowSource, each
 from protoscore.stats.resampling import Estimate, cluster_bootstrap, exact_bound, interval
 
 CONTROL, CLEAN = "control", "none"
@@ -44,17 +44,18 @@ class Injected:
     seed) and ``base`` (the item's own id).
     """
 
-    def __init__(self, protocol: Protocol, items: Iterable[Row], where: str, seed: int = 0):
+    def __init__(self, protocol: Protocol, items: RowSource, where: str, seed: int = 0):
         if where not in ("text", "picture"):
             raise ConfigError(f"an injection goes into 'text' or 'picture', not {where!r}")
         self._protocol, self._items, self._where, self._seed = protocol, items, where, seed
+        self.source = getattr(items, "source", None)
 
     @property
     def parameters(self) -> dict[str, Any]:
         return {**getattr(self._items, "parameters", {}), "inject": self._where, "inject_seed": self._seed}
 
     def __iter__(self) -> Iterator[Row]:
-        for item in self._items:
+        for item in each(self._items):
             target = json.dumps(self._target(item))
             facts = {"base": item.id, "target": target}
             yield item._replace(fields={**item.fields, **facts, "injection": CLEAN})

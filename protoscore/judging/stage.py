@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +18,8 @@ from protoscore.asking.verdicts import Verdict, verdict_table
 from protoscore.errors import ProtoscoreError
 from protoscore.folder import write_manifest, write_table, write_text
 from protoscore.judging.decide import decide, decision_table
-from protoscore.judging.injection import Injected
 from protoscore.schema import Status
-from protoscore.sources.items import Items
-from protoscore.sources.rows import Row
+from protoscore.sources.rows import RowSource
 from protoscore.vlms import VLM
 
 
@@ -36,7 +33,7 @@ class Judged(NamedTuple):
 
 
 def judge_items(
-    protocol: Protocol, items: Iterable[Row], judge: VLM, out: Path, how: Robustness = ONCE,
+    protocol: Protocol, items: RowSource, judge: VLM, out: Path, how: Robustness = ONCE,
     second: VLM | None = None, budget: Budget = UNLIMITED, patience: Patience = PATIENT, ask_lost: bool = False,
 ) -> Judged:  # fmt: skip
     """Judge every item and write ``verdicts.parquet`` (one row a question) and ``decisions.parquet`` (one row an item).
@@ -99,9 +96,11 @@ def finish(
     return Judged(len(run.fields), {s.value: states[s.value] for s in Status if states[s.value]}, run.asked_now, spent)
 
 
-def parameters_of(protocol: Protocol, items: Iterable[Row], judges: list[VLM], how: Robustness) -> dict[str, Any]:
+def parameters_of(protocol: Protocol, items: RowSource, judges: list[VLM], how: Robustness) -> dict[str, Any]:
     """What makes two runs the same work. The budget does not."""
-    source = items.parameters if isinstance(items, (Items, Injected)) else {}
+    source = dict(getattr(items, "parameters", {}))
+    if place := getattr(items, "source", None):  # no folder of the user's machine in a manifest
+        source["source"] = Path(place).name if Path(place).is_absolute() else place
     return {
         "protocol": protocol.name, "version": protocol.version, **source, **how._asdict(),
         "judges": [{"name": j.name, "revision": j.revision, "parameters": j.parameters} for j in judges],

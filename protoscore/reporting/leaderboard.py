@@ -34,7 +34,7 @@ def leaderboard(results: Results, run: Path) -> list[dict[str, Any]]:
         row = {
             "benchmark": results.benchmark, "scorer": name, "model_id": None if ":" in name else facts.get("hub_id"),
             "revision": facts.get("revision"), "parameters": json.dumps(facts.get("parameters", {}), sort_keys=True),
-            "dataset_id": parameters.get("source") or parameters.get("items"), "dataset_task_id": main.id if main else None,
+            "dataset_id": parameters.get("source"), "dataset_task_id": main.id if main else None,
             "dataset_revision": parameters.get("revision"), "split": parameters.get("split"), "scenes": scenes,
         }  # fmt: skip
         for quantity, e in whole.items():

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from protoscore.benchmarks.protobias.cells import CellRows
 from protoscore.catalog import load
 from protoscore.errors import ConfigError, UnknownName
 from protoscore.folder import write_manifest, write_text
@@ -78,11 +77,6 @@ def score_named(
 
     ray = RayEngine({scorer.name: spec for spec, scorer in scorers.items()})
     return score_rows(rows, list(scorers.values()), out, retry=states, engine=ray)
-
-
-def score_dataset(source: str, scorers: list[Scorer], out: Path, split: str = "test", limit: int | None = None) -> Counts:
-    """Score every cell of a four-cell dataset; see :func:`score_rows`."""
-    return score_rows(CellRows(source, split, limit), scorers, out)
 
 
 def score_rows(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from protoscore.errors import DatasetError
-from protoscore.sources.own_images import TEXT, _read
+from protoscore.sources.pairing import TEXT, read_lines
 
 
 class Named(NamedTuple):
@@ -23,7 +23,7 @@ def read_prompts(path: Path) -> list[Named]:
     Raises:
         DatasetError: the file is no such list, a prompt is empty, or an id is there twice.
     """
-    lines = _read(path, "the list of prompts", TEXT)
+    lines = read_lines(path, "the list of prompts", TEXT)
     found = [Named(line.id or f"{number:06d}", line.text) for number, line in enumerate(lines)]
     if empty := [one.id for one in found if not one.text]:
         raise DatasetError(f"{path}: the prompt {empty[0]!r} is empty; take the line away or write its text")

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from protoscore.errors import DatasetError
+
 TEXT = "text"  # the field that a picture is scored under
 
 
@@ -57,3 +59,47 @@ def files_fingerprint(files: Iterable[Path], parameters: dict[str, Any]) -> str:
             handle.seek(max(0, state.st_size - 65536))
             digest.update(handle.read(65536))
     return digest.hexdigest()
+
+
+RowSource = Rows | Iterable[Row]
+
+
+def each(rows: RowSource) -> Iterator[Row]:
+    """Every row of a source, or of a plain list, as scripts and tests make them."""
+    return rows.rows() if hasattr(rows, "rows") else iter(rows)
+
+
+class View:
+    """The first of some rows, with fields under other names.
+
+    Args:
+        limit: rows to stop after; None: all.
+        fields: field -> the field that it is a copy of.
+
+    Raises:
+        DatasetError: when a row lacks a field.
+    """
+
+    def __init__(self, rows: Rows, limit: int | None = None, fields: Mapping[str, str] | None = None):
+        self._rows, self._limit, self._fields = rows, limit, dict(fields or {})
+        self.columns, self.source, self.parent, self.scenes = rows.columns, rows.source, rows.parent, rows.scenes
+        chosen = {"limit": limit, "fields": self._fields}
+        self.parameters = rows.parameters | {name: value for name, value in chosen.items() if value}
+
+    def __len__(self) -> int:
+        return len(self._rows) if self._limit is None else min(self._limit, len(self._rows))
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        for row in self._rows.rows(start, len(self) if stop is None else min(stop, len(self))):
+            yield self._renamed(row) if self._fields else row
+
+    def _renamed(self, row: Row) -> Row:
+        for name, column in self._fields.items():
+            if column not in row.fields:
+                held = ", ".join(row.fields)
+                raise DatasetError(f"{self.source} has no field {column!r} for {name!r}; it has: {held}")
+        return row._replace(fields={**row.fields, **{name: row.fields[column] for name, column in self._fields.items()}})
+
+    def fingerprint(self) -> str | None:
+        inner = self._rows.fingerprint()
+        return None if inner is None else hashlib.sha256(f"{inner}\n{self._limit}\n{self._fields}".encode()).hexdigest()

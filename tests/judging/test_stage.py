@@ -26,11 +26,12 @@ from protoscore.judging.savings import savings
 from protoscore.judging.stage import judge_items
 from protoscore.schema import Status
 from protoscore.scorers import Facts, Score
-from protoscore.sources.items import Items
+from protoscore.sources import open_rows
 from protoscore.sources.rows import Row
 from protoscore.vlms import Reply
 from tests.asking.test_parser import P
 from tests.conftest import cli
+from tests.controls import questions
 from tests.judging.support import TEXTS, png, some_items
 
 ALIGNMENT = load_protocol("fairjudge/alignment")
@@ -263,28 +264,28 @@ def test_a_folder_of_pictures_with_a_listing_is_a_source_of_items(tmp_path):
     source = folder_of_pictures(
         tmp_path / "p", 'file_name,second_file_name,caption\n0.png,1.png,"A bird, red"\n2.png,sub/x.png,B\n'
     )
-    items = list(Items(source, fields={"text": "caption"}))
-    assert [len(item.images) for item in items] == [2, 2] and items[0].fields == {
-        "caption": "A bird, red",
-        "text": "A bird, red",
-    }
+    items = list(open_rows(source, fields={"text": "caption"}).rows())
+    assert [len(item.images) for item in items] == [2, 2] and items[0].fields["text"] == items[0].fields[
+        "caption"
+    ] == "A bird, red"
+    assert items[0].fields["image"] == "0.png"
     assert items[1].images[1] == png(9)
     (tmp_path / "p" / "metadata.csv").unlink()
-    assert [item.id for item in Items(source)] == ["0", "1", "2"]
+    assert [item.id for item in open_rows(source).rows()] == ["0", "1", "2", "sub/x"]
 
 
 @pytest.mark.parametrize("name", ["../secret.png", "/etc/hostname", "nothing.png", "sub"])
 def test_a_listing_cannot_lead_out_of_its_folder(tmp_path, name):
     (tmp_path / "secret.png").write_bytes(png(1))
     source = folder_of_pictures(tmp_path / "p", f"file_name\n{name}\n")
-    with pytest.raises(DatasetError, match="not in"):
-        list(Items(source))
+    with pytest.raises(DatasetError, match="not in|outside"):
+        open_rows(source)
 
 
 def test_a_four_cell_dataset_is_a_source_of_items(dataset):
-    items = list(Items(str(dataset), limit=3))
+    items = list(questions(dataset, 3).rows())
     assert len(items) == 12 and len({item.id for item in items}) == 12
-    assert set(items[0].fields) == {"pair", "triplet", "cell", "domain", "knob", "text"}
+    assert set(items[0].fields) == {"pair", "triplet", "cell", "domain", "knob", "text", "description"}
 
 
 def test_the_audit_counts_and_shows_nothing_that_a_terminal_would_obey(tmp_path):

@@ -22,12 +22,12 @@ from protoscore.schema import Status
 from protoscore.scoring.engine import block_size, score_blocks
 from protoscore.scoring.index import Index, read_index
 from protoscore.scoring.sharding import Shard
-from protoscore.scoring.stage import score_dataset, score_named, score_rows
+from protoscore.scoring.stage import score_named, score_rows
 from protoscore.scoring.store import Store
 from protoscore.sources.decoding import open_image
 from protoscore.sources.rows import Row
 from tests.conftest import ROOT, cli
-from tests.controls import Apart, Drifting, Picky, Probe, brightness, digest, png, table, write_controls
+from tests.controls import Apart, Drifting, Picky, Probe, brightness, digest, png, questions, table, write_controls
 
 
 class Listed:
@@ -140,27 +140,27 @@ def test_blocks_hold_each_pair_once_with_its_picture_together(tmp_path_factory, 
 
 @pytest.mark.parametrize("make", [Drifting, Apart])
 def test_the_table_does_not_depend_on_what_is_in_the_store(controls, tmp_path, make):
-    score_dataset(str(controls), [make()], tmp_path / "calm")
+    score_rows(CellRows(str(controls)), [make()], tmp_path / "calm")
     for limit in (1, 3, 7, 40):  # other rows in other blocks, scored before into the same store
-        score_dataset(str(controls), [make()], tmp_path / "used", limit=limit)
-    counts = score_dataset(str(controls), [make()], tmp_path / "used")
+        score_rows(questions(controls, limit), [make()], tmp_path / "used")
+    counts = score_rows(CellRows(str(controls)), [make()], tmp_path / "used")
     assert 0 < counts.scored_now < counts.rows
     assert digest(tmp_path / "used") == digest(tmp_path / "calm")
-    assert score_dataset(str(controls), [make()], tmp_path / "used").scored_now == 0
+    assert score_rows(CellRows(str(controls)), [make()], tmp_path / "used").scored_now == 0
 
 
 def test_a_scorer_that_does_not_depend_on_the_batch_never_scores_a_pair_twice(controls, tmp_path):
     probe = Probe()
     probe.batch_free = True
     for limit in (3, 10, None):
-        score_dataset(str(controls), [probe], tmp_path, limit=limit)
+        score_rows(questions(controls, limit), [probe], tmp_path)
     assert probe.calls == 240
 
 
 @pytest.mark.parametrize("make", [Drifting, Apart])
 def test_shards_give_the_same_table(controls, tmp_path, make):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    score_dataset(str(controls), [make()], whole)
+    score_rows(CellRows(str(controls)), [make()], whole)
     rows = CellRows(str(controls))
     done = [score_rows(rows, [make()], parts, shard=Shard(number, 3)).scored_now for number in (3, 1, 2)]
     assert sum(done) == 240 and min(done) > 0 and not (parts / "scores.parquet").exists()
@@ -171,9 +171,9 @@ def test_shards_give_the_same_table(controls, tmp_path, make):
 
 
 def test_a_lost_shard_is_made_up_for(controls, tmp_path):
-    score_dataset(str(controls), [Apart()], tmp_path / "whole")
+    score_rows(CellRows(str(controls)), [Apart()], tmp_path / "whole")
     score_rows(CellRows(str(controls)), [Apart()], tmp_path / "parts", shard=Shard(1, 2))
-    assert 0 < score_dataset(str(controls), [Apart()], tmp_path / "parts").scored_now < 240
+    assert 0 < score_rows(CellRows(str(controls)), [Apart()], tmp_path / "parts").scored_now < 240
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
 
 
@@ -256,12 +256,12 @@ def test_the_index_is_read_again_only_when_the_rows_may_differ(tmp_path):
     index = read_index(rows, tmp_path / "run")
     stamp = index.path.stat().st_mtime_ns
     assert read_index(CellRows(str(data)), tmp_path / "run").path.stat().st_mtime_ns == stamp
-    assert read_index(CellRows(str(data), limit=2), tmp_path / "run").path.stat().st_mtime_ns != stamp
+    assert read_index(questions(data, 2), tmp_path / "run").path.stat().st_mtime_ns != stamp
     for path in (data / "controls").iterdir():
         path.unlink()
     (data / "controls").rmdir()
     write_controls(data, 6, picture=lambda *seed: png("new", *seed))
-    score_dataset(str(data), [Probe()], tmp_path / "run")
+    score_rows(CellRows(str(data)), [Probe()], tmp_path / "run")
     assert table(tmp_path / "run")[0]["score"] == brightness(open_image(png("new", 0, "non_correct")))
 
 
@@ -274,7 +274,7 @@ def test_a_stretch_of_cells_is_the_same_as_a_slice_of_all(small_cells, start, st
 
 @pytest.fixture(scope="module")
 def small_cells(tmp_path_factory):
-    rows = CellRows(str(write_controls(tmp_path_factory.mktemp("cells") / "data", 7, group=2)), limit=6)
+    rows = questions(write_controls(tmp_path_factory.mktemp("cells") / "data", 7, group=2), 6)
     everything = list(rows.rows())
     assert len(everything) == len(rows) == 24 and everything[5].id == f"t1-0-{Cell.PROTO_VIOLATED}"
     return rows, everything
@@ -303,7 +303,7 @@ def test_an_own_metric_is_a_file_with_a_function(controls, tmp_path):
     before = described["revision"]
     path.write_text(OWN.replace("/ 64", "/ 65"))
     scorer = load("scorers", str(path))
-    assert scorer.revision != before and score_dataset(str(controls), [scorer], tmp_path / "run").scored_now == 240
+    assert scorer.revision != before and score_rows(CellRows(str(controls)), [scorer], tmp_path / "run").scored_now == 240
 
 
 def test_an_own_metric_may_abstain_and_turn_round(tmp_path):
@@ -344,7 +344,7 @@ def test_an_installed_package_adds_a_metric(controls, tmp_path):
 
 def test_two_scorers_of_one_name_are_refused(controls, tmp_path):
     with pytest.raises(ConfigError, match="two scorers are called 'probe'"):
-        score_dataset(str(controls), [Probe(), Probe()], tmp_path / "run")
+        score_rows(CellRows(str(controls)), [Probe(), Probe()], tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

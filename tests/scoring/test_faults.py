@@ -19,13 +19,14 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from protoscore.benchmarks.protobias.cells import CellRows
 from protoscore.catalog import load
 from protoscore.errors import ImageError
 from protoscore.schema import Status
-from protoscore.scoring.stage import score_dataset
+from protoscore.scoring.stage import score_rows
 from protoscore.scoring.store import Store
 from protoscore.sources.decoding import AHEAD_PIXELS, Decoder, Picture, decode, open_image
-from tests.controls import Apart, Probe, brightness, digest, png, table, write_controls
+from tests.controls import Apart, Probe, brightness, digest, png, questions, table, write_controls
 
 SEED = int(os.environ.get("PROTOSCORE_TEST_SEED", "3"))
 
@@ -84,7 +85,7 @@ def test_200_damaged_pictures_end_ok_or_in_a_named_state(tmp_path):
         tmp_path / "data", 200, picture=lambda row, cell: damaged[row] if cell == "non_correct" else png(row, cell)
     )
     for name, scorer in {"pairs": Probe(batch_size=16), "apart": Apart(batch_size=16)}.items():
-        score_dataset(str(data), [scorer], tmp_path / name)
+        score_rows(CellRows(str(data)), [scorer], tmp_path / name)
         rows = table(tmp_path / name)
         assert len(rows) == 800
         assert all(row["status"] == "ok" for row in rows if row["cell"] != "non_correct"), "no other row suffers"
@@ -161,7 +162,7 @@ def test_a_bomb_is_not_decoded(tmp_path):
         tmp_path / "data", 3, picture=lambda row, cell: bombs[row] if cell == "non_correct" else png(row, cell)
     )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    score_dataset(str(data), [Probe()], tmp_path / "run")
+    score_rows(CellRows(str(data)), [Probe()], tmp_path / "run")
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert Counter(row["status"] for row in table(tmp_path / "run")) == {"refused": 3, "ok": 9}
     assert grown < 100_000, f"one of them decoded is 1,200 MB; the process grew by {grown / 1000:.0f} MB"
@@ -206,7 +207,7 @@ def score_slowly(data: str, metric: str, out: str, sleep: float) -> None:
     os.environ |= {"METRIC_SLEEP": str(sleep), "METRIC_LOG": f"{out}.log"}
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
-    score_dataset(data, [load("scorers", metric)], Path(out))
+    score_rows(questions(data), [load("scorers", metric)], Path(out))
 
 
 @pytest.fixture(scope="module")

@@ -20,22 +20,24 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from protoscore.benchmarks.protobias.cells import CellRows, _Files, _HubTable
-from protoscore.benchmarks.protobias.report import make_report
+from protoscore.benchmarks import report
+from protoscore.benchmarks.protobias import ProtoBias
+from protoscore.benchmarks.protobias.cells import CellRows
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.benchmarks.protobias.tables import read_scores
 from protoscore.catalog import load, names
 from protoscore.errors import UnknownName
 from protoscore.schema import Status
 from protoscore.scorers import Score, facts_of
-from protoscore.scoring.stage import score_dataset, score_rows
+from protoscore.scoring.stage import score_rows
+from protoscore.sources.records import HubRecords, picture_bytes
 from tests.conftest import ROOT, cli
-from tests.controls import Probe, png, table
+from tests.controls import Probe, png, questions, table
 
 
 def test_every_cell_is_scored_once_and_rightly(dataset, tmp_path):
     probe = Probe()
-    counts = score_dataset(str(dataset), [probe], tmp_path)
+    counts = score_rows(CellRows(str(dataset)), [probe], tmp_path)
     source = pq.read_table(dataset / "controls" / "test-00000.parquet").to_pylist()
     assert counts.rows == counts.scored_now == probe.calls == 4 * len(source)
     scores = {(row["pair"], row["cell"]): row["score"] for row in table(tmp_path)}
@@ -44,11 +46,11 @@ def test_every_cell_is_scored_once_and_rightly(dataset, tmp_path):
             image = Image.open(io.BytesIO(row[f"{cell.value}_image"]["bytes"])).convert("RGB")
             assert scores[f"{row['triplet']}-{row['rendition']}", cell.value] == pytest.approx(np.asarray(image).mean())
     again = Probe()
-    assert score_dataset(str(dataset), [again], tmp_path).scored_now == again.calls == 0
+    assert score_rows(CellRows(str(dataset)), [again], tmp_path).scored_now == again.calls == 0
 
 
 def test_direction_is_settled_in_the_table(dataset, tmp_path):
-    score_dataset(str(dataset), [Probe(name="up"), Probe(name="down", higher=False)], tmp_path, limit=5)
+    score_rows(questions(dataset, 5), [Probe(name="up"), Probe(name="down", higher=False)], tmp_path)
     up, down = read_scores(tmp_path)
     assert np.array_equal(up.scores, -down.scores)
     assert up.quantities(resamples=100).incongruent.value == 1 - down.quantities(resamples=100).incongruent.value
@@ -65,7 +67,7 @@ def test_direction_is_settled_in_the_table(dataset, tmp_path):
     ],
 )
 def test_a_failed_measurement_is_a_state_and_never_a_number(dataset, tmp_path, answer, status):
-    counts = score_dataset(str(dataset), [Probe(answer)], tmp_path, limit=3)
+    counts = score_rows(questions(dataset, 3), [Probe(answer)], tmp_path)
     rows = table(tmp_path)
     assert counts.not_ok == len(rows) == 12
     assert all(row["status"] == status.value and row["score"] is None for row in rows)
@@ -74,7 +76,7 @@ def test_a_failed_measurement_is_a_state_and_never_a_number(dataset, tmp_path, a
 
 
 def test_floors(dataset, tmp_path):
-    score_dataset(str(dataset), [load("scorers", "constant"), load("scorers", "random")], tmp_path)
+    score_rows(CellRows(str(dataset)), [load("scorers", "constant"), load("scorers", "random")], tmp_path)
     constant, random_ = (t.quantities(resamples=200) for t in read_scores(tmp_path))
     assert constant.incongruent.value == constant.congruent.value == 0 and constant.preference.value == 0.5
     assert constant.incongruent.ties == constant.incongruent.n
@@ -198,15 +200,14 @@ def test_a_hub_dataset_gives_the_rows_of_its_files(dataset, tmp_path, monkeypatc
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
-    published, files = _HubTable(str(dataset), "test"), _Files(str(dataset), "test")
-    assert published.layout == files.layout and len(published) == len(files)
-    assert list(published.rows(3, 6)) == list(files.rows(3, 6))
+    published, files = HubRecords(str(dataset), "test", configs=("controls", None)), CellRows(str(dataset))._records
+    assert published.columns == files.columns and published.pictures == files.pictures and len(published) == len(files)
+    pictures = lambda records: [[picture_bytes(r[name]) for name in files.pictures] for r in records.read(3, 6)]  # noqa: E731
+    assert pictures(published) == pictures(files)
 
 
-def test_a_dataset_of_two_pictures_gives_the_papers_accuracy_and_nothing_more(tmp_path, monkeypatch, capsys):
-    """In the columns of the authors' published set: no triplet, no rendition, domains in the singular."""
-    import datasets
-
+def test_a_dataset_of_two_pictures_gives_the_papers_accuracy_and_nothing_more(tmp_path, capsys):
+    """In the columns of the authors' published set: no triplet, no rendition, domains in the singular; in the Hub's layout."""
     rows = [
         {"id": f"ani{n:05}", "domain": "animal", "knob": "count", "text": "a bird with two stones"}
         | {f"{side}_image": {"bytes": png(n, side), "path": None} for side in ("correct", "adversarial")}
@@ -217,21 +218,15 @@ def test_a_dataset_of_two_pictures_gives_the_papers_accuracy_and_nothing_more(tm
     schema = pa.schema([*text, ("correct_image", image), ("adversarial_image", image)])
     (tmp_path / "set" / "data").mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "set" / "data" / "test-00000.parquet")
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    hub = _HubTable(str(tmp_path / "set"), "test")
-    assert list(hub.layout.pictures) == [Cell.NON_CORRECT, Cell.PROTO_VIOLATED] and len(hub) == 6
-    source = CellRows.__new__(CellRows)
-    vars(source).update(
-        source="authors", _limit=None, parameters={"split": "test", "limit": None}, _table=hub, parent=None, scenes=None
-    )
-    source._pictures = hub.layout.pictures
+    source = CellRows(str(tmp_path / "set"))
+    assert list(source.layout.pictures) == [Cell.NON_CORRECT, Cell.PROTO_VIOLATED] and len(source) == 12
     score_rows(source, [load("scorers", "random")], tmp_path / "run")
     scored = table(tmp_path / "run")
     assert [(r["id"], r["cell"], r["domain"]) for r in scored[:2]] == [
         ("ani00000-0-non_correct", "non_correct", "animals"), ("ani00000-0-proto_violated", "proto_violated", "animals"),
     ]  # fmt: skip
     won = np.mean([right["score"] > wrong["score"] for right, wrong in zip(scored[::2], scored[1::2], strict=True)])
-    make_report(tmp_path / "run", None, None, 200)
+    report(tmp_path / "run", ProtoBias(resamples=200))
     found = json.loads((tmp_path / "run" / "results.json").read_text())["estimates"]["random"]["all"]
     assert found["incongruent"]["value"] == pytest.approx(won) and found["incongruent"]["n"] == 6
     assert found["congruent"]["n"] == found["sensitivity"]["n"] == 0 and "nan" not in capsys.readouterr().out

@@ -29,7 +29,7 @@ class ProtoBias(Benchmark):
     Args:
         source: a dataset of cells or of pairs, as a folder or Hub id, for ``items`` and for the pictures of the page; a
             folder of triplets for ``pictures``.
-        split, limit: of the dataset; ``limit`` counts its rows, of two or four pictures each.
+        split: of the dataset.
         renditions, seed: of the pictures.
         human: people's choices on the pairs (see ``annotations``), for kappa as in the paper's Table 3; by default the
             dataset's own, where it has some.
@@ -44,14 +44,14 @@ class ProtoBias(Benchmark):
     tasks = TASKS
 
     def __init__(
-        self, source: str | None = None, split: str = "test", limit: int | None = None, renditions: int = 1, seed: int = 0,
+        self, source: str | None = None, split: str = "test", renditions: int = 1, seed: int = 0,
         human: str | None = None, human_ties: Ties = "left_out", normalise: Normalisation = "minmax", resamples: int = 2000,
     ):  # fmt: skip
         super().__init__(resamples)
         for what, value, known in (("human_ties", human_ties, Ties), ("normalise", normalise, Normalisation)):
             if value not in get_args(known):
                 raise UnknownName(what, value, get_args(known))
-        self.source, self.split, self.limit, self.renditions, self.seed = source, split, limit, renditions, seed
+        self.source, self.split, self.renditions, self.seed = source, split, renditions, seed
         self._human = Path(human) if human else None
         self._ties, self._scale = human_ties, normalise
         self._studied: tuple[Path, Study] | None = None
@@ -64,7 +64,7 @@ class ProtoBias(Benchmark):
     def items(self) -> Rows:
         from protoscore.benchmarks.protobias.cells import CellRows
 
-        return CellRows(self._needed("a dataset"), self.split, self.limit)
+        return CellRows(self._needed("a dataset"), self.split)
 
     def evaluate(self, run: Path) -> Results:
         """The five quantities of every scorer; the rest of the study is in the details."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from protoscore.errors import DatasetError
-from protoscore.sources.own_images import natural, pair_up
+from protoscore.sources.pairing import natural, pair_up
 
 
 @pytest.fixture
