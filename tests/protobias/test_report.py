@@ -115,4 +115,4 @@ def test_mistakes_are_mistakes_and_the_worst_come_first(run_folder):
 
 def test_another_dataset_than_the_scored_one_is_refused(run_folder, tmp_path):
     result = cli("report", str(run_folder), "--dataset", str(tmp_path))
-    assert result.returncode == 2 and "no four-cell dataset" in result.stderr
+    assert result.returncode == 2 and "not a four-cell dataset" in result.stderr

@@ -166,7 +166,7 @@ def test_a_full_disk_is_one_line_and_nothing_half_written(dataset, tmp_path, com
     ("arguments", "says"),
     [
         (["score", "{data}", "-s", "protscore", "--out", "{out}"], "did you mean 'protoscore'?"),
-        (["score", "{tmp}", "-s", "random", "--out", "{out}"], "no four-cell dataset"),
+        (["score", "{tmp}", "-s", "random", "--out", "{out}"], "has no text to score"),
         (["score", "nobody/nothing-here", "-s", "random", "--out", "{out}"], "neither a folder here nor a dataset"),
         (["score", "{data}", "-s", "protoscore:{tmp}", "--out", "{out}"], "no ProtoScore checkpoint"),
         (["score", "{data}", "-s", "random", "--out", "{out}", "--limit", "0"], "--limit"),
