@@ -31,6 +31,7 @@ class AskingRun:
     """One run folder: its ledger, its budget, and the rounds of questions that are asked into it."""
 
     def __init__(self, out: Path, protocol: Protocol, items: Iterable[Row], budget: Budget, patience: Patience):
+        budget.check()
         self.out, self.protocol, self.items = Path(out), protocol, items
         self.budget, self.patience = budget, patience
         self.ledger = Ledger(self.out / "replies.sqlite")
@@ -155,6 +156,7 @@ def opened(
     Raises:
         DatasetError: it holds other work, or another process is working into it.
     """
+    budget.check()
     with claimed(Path(out), "judge", parameters):
         run = AskingRun(out, protocol, items, budget, patience)
         try:
