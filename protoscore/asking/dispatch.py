@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import signal
 import time
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from protoscore.asking.ledger import Ledger, Spent
 from protoscore.asking.reply import LONGEST, storable
-from protoscore.errors import ProtoscoreError
+from protoscore.errors import ConfigError, ProtoscoreError
 from protoscore.vlms import VLM, Reply, Request
 
 Result = TypeVar("Result")
@@ -30,6 +31,12 @@ class Budget(NamedTuple):
     calls: int | None = None
     tokens: int | None = None
     cost: float | None = None
+
+    def check(self) -> None:
+        """Raises: ConfigError: a limit is not a number above zero."""
+        for name, limit in self._asdict().items():
+            if limit is not None and not 0 < limit < math.inf:
+                raise ConfigError(f"--max-{name} {limit} is not a number above 0; leave it out for no limit")
 
     def used_up(self, spent: Spent) -> str:
         """Which limit is reached, in words; empty when none is."""

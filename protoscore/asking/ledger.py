@@ -33,6 +33,7 @@ CREATE TABLE IF NOT EXISTS attempts (
 );
 CREATE INDEX IF NOT EXISTS open_attempts ON attempts (key) WHERE outcome IS NULL;
 """
+UNSENT = "unsent"  # an attempt without a connection: it is written down, and not counted as a call
 _COLUMNS = "key, text, finish_reason, tokens_in, tokens_out, seconds, cost, probabilities"
 
 
@@ -95,9 +96,8 @@ class Ledger:
         outcomes, kept = [], []
         for number, key, reply in zip(numbers, keys, replies, strict=True):
             tokens = (reply.tokens_in or 0) + (reply.tokens_out or 0)
-            outcomes.append(
-                (f"{reply.failure}: {reply.reason}" if reply.failure else "reply", tokens, reply.cost or 0.0, number)
-            )
+            ended = "reply" if not reply.failure else f"{reply.failure if reply.sent else UNSENT}: {reply.reason}"
+            outcomes.append((ended, tokens, reply.cost or 0.0, number))
             if not reply.failure:
                 read = json.dumps(reply.probabilities) if reply.probabilities else None
                 kept.append(
@@ -113,7 +113,9 @@ class Ledger:
                         read,
                     )
                 )
-            self.spent = Spent(self.spent.calls, self.spent.tokens + tokens, self.spent.cost + (reply.cost or 0.0))
+            self.spent = Spent(
+                self.spent.calls - (not reply.sent), self.spent.tokens + tokens, self.spent.cost + (reply.cost or 0.0)
+            )
         with transaction(self._db):
             self._db.executemany("UPDATE attempts SET outcome = ?, tokens = ?, cost = ? WHERE id = ?", outcomes)
             self._db.executemany("INSERT OR IGNORE INTO replies VALUES (?,?,?,?,?,?,?,?,?)", kept)
@@ -127,7 +129,9 @@ class Ledger:
 
     def _spent(self) -> Spent:
         calls, tokens, cost = self._db.execute(
-            "SELECT COUNT(*), COALESCE(SUM(tokens), 0), COALESCE(SUM(cost), 0.0) FROM attempts"
+            "SELECT COUNT(*), COALESCE(SUM(tokens), 0), COALESCE(SUM(cost), 0.0) FROM attempts "
+            "WHERE COALESCE(outcome, '') NOT LIKE ?",
+            (f"{UNSENT}:%",),
         ).fetchone()
         return Spent(int(calls), int(tokens), float(cost))
 

@@ -73,7 +73,7 @@ def read_strict(text: str) -> Found | None:
 def end_of_object(text: str, start: int) -> int:
     """The place behind the object that begins at ``start``; 0 when none can be read there."""
     try:
-        return _Reader(text).object(start, 0)[1]
+        return _LenientReader(text).object(start, 0)[1]
     except Malformed:
         return 0
 
@@ -103,7 +103,7 @@ def read_among(text: str) -> Found:
         raise Malformed("no_object" if clean.strip() else "empty", "no JSON object in the reply")
     if clean[:start].rstrip().endswith("["):
         raise Malformed("not_an_object", "the reply is a list and no object")
-    reader = _Reader(clean)
+    reader = _LenientReader(clean)
     found, end = reader.object(start, 0)
     after, again = "", clean.find("{", end)
     while again >= 0:
@@ -123,7 +123,7 @@ def read_among(text: str) -> Found:
     return Found(found, repairs + sorted(reader.repairs), before, after)
 
 
-class _Reader:
+class _LenientReader:
     """Reads JSON that may have single quotes, trailing commas, Python's literals and raw control characters."""
 
     def __init__(self, text: str):

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from protoscore.asking.dispatch import Asking, Budget, Patience, Question
 from protoscore.asking.ledger import Ledger
 from protoscore.asking.progress import Progress
@@ -20,7 +18,7 @@ from protoscore.asking.questions import Ask, Robustness, asks, check_item, diges
 from protoscore.asking.reply import parse
 from protoscore.asking.verdicts import Verdict, failed
 from protoscore.errors import DatasetError, ImageError
-from protoscore.folder import claim
+from protoscore.folder import claimed
 from protoscore.sources.decoding import open_image
 from protoscore.sources.rows import Row, RowSource, each
 from protoscore.vlms import VLM, Reply
@@ -33,6 +31,7 @@ class AskingRun:
     """One run folder: its ledger, its budget, and the rounds of questions that are asked into it."""
 
     def __init__(self, out: Path, protocol: Protocol, items: RowSource, budget: Budget, patience: Patience):
+        budget.check()
         self.out, self.protocol, self.items = Path(out), protocol, items
         self.budget, self.patience = budget, patience
         self.ledger = Ledger(self.out / "replies.sqlite")
@@ -157,16 +156,13 @@ def opened(
     Raises:
         DatasetError: it holds other work, or another process is working into it.
     """
-    claim(Path(out), "judge", parameters)
-    try:
-        with FileLock(Path(out) / ".lock", timeout=0):
-            run = AskingRun(out, protocol, items, budget, patience)
-            try:
-                yield run
-            finally:
-                run.ledger.close()
-    except Timeout as error:
-        raise DatasetError(f"another process is working into {out}; wait for it, or choose another --out") from error
+    budget.check()
+    with claimed(Path(out), "judge", parameters):
+        run = AskingRun(out, protocol, items, budget, patience)
+        try:
+            yield run
+        finally:
+            run.ledger.close()
 
 
 def by_item(verdicts: list[Verdict]) -> dict[str, list[Verdict]]:

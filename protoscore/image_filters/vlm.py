@@ -47,8 +47,9 @@ class VLMFilter:
 
     def _measured(self, verdict: Verdict) -> Measured:
         parsed = verdict.parsed
-        if parsed.state != Status.OK or parsed.answer is None:
-            return Measured(None, parsed.state, f"{parsed.cause}: {parsed.reason}")
+        state = parsed.of(self._field)
+        if state != Status.OK or parsed.answer is None:
+            return Measured(None, state, f"{parsed.cause}: {parsed.reason}")
         said = next((str(value) for name, value in parsed.answer.items() if name != self._field and value), "")
         return Measured(parsed.answer[self._field], reason=said)
 

@@ -88,6 +88,10 @@ def finish(
         "without_reply": run.ledger.failures(),
     }
     write_text(run.out / "usage.json", json.dumps(usage, indent=2) + "\n")
+    unanswered = [verdict.parsed for verdict in verdicts if verdict.parsed.cause in ("transient", "permanent")]
+    if not run.stopped and unanswered and len(unanswered) == len(verdicts):
+        reason = Counter(parsed.reason for parsed in unanswered).most_common(1)[0][0]
+        raise ProtoscoreError(f"none of {len(verdicts)} questions got a reply ({reason}); run the same command again to go on")
     if run.stopped:
         missing = causes["not_asked"]
         raise ProtoscoreError(

@@ -34,6 +34,7 @@ class Reply(NamedTuple):
     failure: Literal["", "transient", "permanent", "fatal"] = ""
     reason: str = ""  # of a failure, one line without any key
     retry_after: float | None = None  # seconds that the server asks to wait
+    sent: bool = True  # False: there was no connection, so that nothing was asked and nothing can be billed
     probabilities: Mapping[str, Mapping[str, float]] | None = None  # field -> label -> probability, where the judge reads them
 
 

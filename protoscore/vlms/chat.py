@@ -8,6 +8,8 @@ ends in ``/v1``) with the key in ``PROTOSCORE_API_KEY``, or none. Keys are read 
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import os
 import re
 import time
@@ -37,7 +39,8 @@ class Chat:
         temperature: 0 unless repeated samples are wanted.
         max_tokens: of a reply.
         timeout: seconds for a whole call.
-        response_format: "auto" sends the JSON schema until the server refuses it; "off" never does.
+        response_format: "auto" sends the JSON schema until the server refuses it; "off" never does. What else a server refuses
+            (``temperature``, ``seed``, ``max_tokens`` where it wants ``max_completion_tokens``) is left out after that too.
         longest_side: px; larger pictures are scaled down.
         longest_bytes: of a picture as a data URI.
         price_in, price_out: of a million tokens, in your currency; needed for a budget of cost.
@@ -54,17 +57,24 @@ class Chat:
         max_tokens: int = 512, timeout: float = 120.0, concurrency: int = 8, response_format: str = "auto",
         longest_side: int = 1024, longest_bytes: int = 4_000_000, price_in: float | None = None, price_out: float | None = None,
     ):  # fmt: skip
-        self._model, _, self._url = source.partition("@")
+        self._model, self._url = _model_and_server(source)
         self._key = _key(self._url, key_env)
         self._provider = provider
+        for name, value in {"price_in": price_in, "price_out": price_out}.items():
+            _number(name, 0.0 if value is None else value, 0.0)
+        _number("temperature", temperature, 0.0)
+        _number("timeout", timeout, 0.001)
+        for name, count in {"max_tokens": max_tokens, "concurrency": concurrency, "longest_side": longest_side}.items():
+            _number(name, count, 1, whole=True)
         self._prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
         self._timeout, self._longest_bytes = timeout, longest_bytes
-        self._structured = response_format == "auto"
+        self._left_out = set() if response_format == "auto" else {"response_format"}  # what this server does not take
+        self._answered = False
         self._client: Client | None = None
         shown = PurePath(self._model).name if self._model.startswith(("/", ".", "~")) else self._model  # no path in a manifest
         self.name, self.revision, self.concurrency = f"chat:{shown}", revision, concurrency
-        if not self._model or concurrency < 1 or response_format not in ("auto", "off"):
-            raise ConfigError("chat needs chat:MODEL or chat:MODEL@URL, concurrency >= 1 and response_format auto or off")
+        if not self._model or response_format not in ("auto", "off"):
+            raise ConfigError("chat needs chat:MODEL or chat:MODEL@URL, and response_format auto or off")
         self.parameters: dict[str, Any] = {
             "temperature": temperature, "max_tokens": max_tokens, "response_format": response_format,
             "longest_side": longest_side,
@@ -79,20 +89,28 @@ class Chat:
             self._client = None
 
     async def _one(self, request: Request) -> Reply:
-        from protoscore.vlms._wire import failure_of, refuses_format
+        from protoscore.vlms._wire import failure_of, refused_parameter
 
-        start, structured = time.perf_counter(), self._structured
+        start, left_out = time.perf_counter(), frozenset(self._left_out)
         try:
             async with asyncio.timeout(self._timeout):
-                reply = self._read(await self._call(request, structured))
+                reply = self._read(await self._call(request, left_out))
         except Exception as error:  # whatever went wrong becomes a state, without the key
-            reply = failure_of(error, self._key)
-        if structured and refuses_format(reply):
-            self._structured = False
-            reply = Reply(failure="transient", reason="the server takes no response_format; asked without")
+            reply = failure_of(error, self._key, self._address)
+        self._answered = self._answered or reply.sent
+        refused = refused_parameter(reply)
+        if refused and refused not in left_out:
+            self._left_out.add(refused)
+            reply = Reply(failure="transient", reason=f"the server takes no {refused}; asked without")
+        if not reply.sent and not self._answered:  # nobody was ever there: waiting helps as little as asking all the others
+            reply = reply._replace(failure="fatal")
         return reply._replace(seconds=time.perf_counter() - start)
 
-    async def _call(self, request: Request, structured: bool) -> Any:
+    @property
+    def _address(self) -> str:
+        return self._url or "Hugging Face's Inference Providers"
+
+    async def _call(self, request: Request, left_out: frozenset[str]) -> Any:
         from protoscore.vlms._wire import Client, data_uri, json_format
 
         if self._client is None:
@@ -109,41 +127,65 @@ class Chat:
         text = request.prompt.replace("<|", "< |")
         shown = [{"type": "image_url", "image_url": {"url": uri}} for uri in uris]
         content = [*shown, {"type": "text", "text": text}] if shown else text  # some servers of text alone take no parts
-        return await self._client.chat_completion(
-            [{"role": "user", "content": content}], model=self._model, max_tokens=self.parameters["max_tokens"],
-            temperature=self.parameters["temperature"], seed=request.seed,
-            response_format=json_format(dict(request.schema)) if structured else None,  # type: ignore[arg-type]
-        )  # fmt: skip
+        sent: dict[str, Any] = {
+            "max_tokens": self.parameters["max_tokens"], "temperature": self.parameters["temperature"], "seed": request.seed,
+            "response_format": json_format(dict(request.schema)),
+        }  # fmt: skip
+        sent = {name: value for name, value in sent.items() if name not in left_out}
+        if "max_tokens" in left_out:
+            sent["extra_body"] = {"max_completion_tokens": self.parameters["max_tokens"]}
+        return await self._client.chat_completion([{"role": "user", "content": content}], model=self._model, **sent)
 
     def _read(self, completion: Any) -> Reply:
-        """A completed call as a reply. Without choices it is a reply all the same: it came whole and may be billed."""
-        from protoscore.vlms._wire import scrub_key
+        """A completed call as a reply, or why it is none: some servers answer 200 with a failure inside."""
+        from protoscore.vlms._wire import is_passing, scrub_key, scrubbed, tokens
 
         error = getattr(completion, "error", None)
-        if error:
-            return _embedded(error, self._key)
-        usage = getattr(completion, "usage", None)
-        tokens_in, tokens_out = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
-        cost = None
-        if self._prices and isinstance(tokens_in, int) and isinstance(tokens_out, int):
-            cost = (tokens_in * self._prices[0] + tokens_out * self._prices[1]) / 1e6
         choices = getattr(completion, "choices", None) or []
+        if error:
+            code = error.get("code") if isinstance(error, dict) else None
+            failure: Any = "permanent" if code is not None and not is_passing(code) else "transient"
+            return Reply(failure=failure, reason=scrubbed(f"the server says: {error}", self._key))
         if not choices:
-            return Reply("", "no_choices", tokens_in, tokens_out, cost=cost)
-        message, finish = choices[0].message, str(choices[0].finish_reason or "")
-        text = message.content if isinstance(message.content, str) else ""
-        if not text and getattr(message, "refusal", None):
-            text, finish = str(message.refusal), "content_filter"
+            said = getattr(completion, "detail", None) or getattr(completion, "message", None) or "no answer in the reply"
+            return Reply(failure="transient", reason=scrubbed(f"the server says: {said}", self._key))
+        usage = getattr(completion, "usage", None)
+        tokens_in, tokens_out = tokens(getattr(usage, "prompt_tokens", None)), tokens(getattr(usage, "completion_tokens", None))
+        cost = None
+        if self._prices and tokens_in is not None and tokens_out is not None:
+            cost = (tokens_in * self._prices[0] + tokens_out * self._prices[1]) / 1e6
+        text, finish = _text_of(choices[0])
+        if finish == "error" or (not text and finish in ("", "stop")):
+            return Reply(failure="transient", reason="the server ended the reply with a failure of its own")
         return Reply(scrub_key(text, self._key), finish, tokens_in, tokens_out, cost=cost)
 
 
-def _embedded(error: Any, key: str) -> Reply:
-    """Some routers answer 200 with an error inside."""
-    from protoscore.vlms._wire import scrubbed
+def _text_of(choice: Any) -> tuple[str, str]:
+    """What a model said and how it ended. What is no answer (reasoning alone, a call of a tool) is kept as it came."""
+    message, finish = choice.message, str(choice.finish_reason or "")
+    if isinstance(message.content, str) and message.content:
+        return message.content, finish
+    if refusal := getattr(message, "refusal", None):
+        return str(refusal), "content_filter"
+    if calls := getattr(message, "tool_calls", None):
+        return json.dumps({"tool_calls": calls}, default=str, ensure_ascii=False), finish
+    thought = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
+    return (f"<think>{thought}" if thought else ""), finish
 
-    code = error.get("code") if isinstance(error, dict) else None
-    passing = code in (408, 429) or (isinstance(code, int) and code >= 500)
-    return Reply(failure="transient" if passing else "permanent", reason=scrubbed(f"the server says: {error}", key))
+
+def _model_and_server(source: str) -> tuple[str, str]:
+    """``MODEL@URL`` in two; a model's own name may hold an @ too."""
+    at = source.rfind("@http")
+    if at < 0 and (other := re.search(r"@\w+://", source)):
+        at = other.start()
+    return (source, "") if at < 0 else (source[:at], source[at + 1 :])
+
+
+def _number(name: str, value: Any, low: float, whole: bool = False) -> None:
+    good = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+    if not good or not low <= value < math.inf:
+        kind = "a whole number" if whole else "a number (with a point, as in 0.4)"
+        raise ConfigError(f"chat: {name}={value} is not {kind} from {low:g} on")
 
 
 def _key(url: str, key_env: str) -> str:
@@ -153,9 +195,12 @@ def _key(url: str, key_env: str) -> str:
             raise ConfigError(f"{re.sub('//.*@', '//***@', url)!r} is no server address; give chat:MODEL@http://HOST:PORT/v1")
         if parts.username or parts.password:
             raise ConfigError("the server address carries credentials; put the key into the environment, see key_env")
-    key = os.environ.get(key_env or ("PROTOSCORE_API_KEY" if url else "HF_TOKEN"), "")
+    name = key_env or ("PROTOSCORE_API_KEY" if url else "HF_TOKEN")
+    key = os.environ.get(name, "")
     if not key and (key_env or not url):
-        raise ConfigError(f"the environment variable {key_env or 'HF_TOKEN'} holds no key; set it, or name another by key_env")
+        raise ConfigError(f"the environment variable {name} holds no key; set it, or name another by key_env")
+    if not re.fullmatch(r"[!-~]*", key):
+        raise ConfigError(f"the key in {name} holds a space, a line end or a letter that no key has; set it again without")
     return key
 
 

@@ -12,9 +12,9 @@ import random
 import re
 from collections import Counter
 
-ANSWERED = {"ok", "slow", "text_plain", "empty_choices", "huge", "malformed", "refusal", "filtered", "cut_off", "echo_key"}
-PASSING = ["429_wait", "429", "500", "503", "cut", "html"]
-FINAL = ["slow", "text_plain", "empty_choices", "huge", "malformed", "refusal", "filtered", "cut_off", "echo_key"]
+ANSWERED = {"ok", "slow", "text_plain", "huge", "malformed", "refusal", "filtered", "cut_off", "echo_key"}
+PASSING = ["429_wait", "429", "500", "503", "cut", "html", "empty_choices", "empty_text", "failed", "detail"]
+FINAL = ["slow", "text_plain", "huge", "malformed", "refusal", "filtered", "cut_off", "echo_key"]
 
 
 def plan(number: int, attempt: int) -> str:
@@ -91,11 +91,14 @@ def _response(kind: str, number: int, key: str) -> tuple:
         return 200, "<html>bad gateway</html>", "content-type: text/html"
     if kind == "empty_choices":
         return 200, json.dumps({"id": "x", "model": "m", "created": 1, "choices": []})
+    if kind == "detail":
+        return 200, '{"detail": "overloaded"}'
     text = {
-        "huge": "x" * 10_000_000, "malformed": "{'score': 4", "refusal": "I'm sorry, I can't help with that.",
+        "empty_text": "", "failed": '{"score": 1', "huge": "x" * 10_000_000, "malformed": "{'score': 4",
+        "refusal": "I'm sorry, I can't help with that.",
         "echo_key": f"the key is {key}",
     }.get(kind, json.dumps({"score": 1 + number % 5}))  # fmt: skip
-    finish = {"filtered": "content_filter", "cut_off": "length"}.get(kind, "stop")
+    finish = {"filtered": "content_filter", "cut_off": "length", "failed": "error"}.get(kind, "stop")
     return 200, json.dumps(_completion(text, finish)), *(["content-type: text/plain"] if kind == "text_plain" else [])
 
 

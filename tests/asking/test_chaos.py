@@ -19,6 +19,7 @@ from protoscore.asking.dispatch import Budget, Patience
 from protoscore.asking.protocol import load_protocol
 from protoscore.errors import DatasetError, ProtoscoreError
 from protoscore.judging.stage import judge_items
+from protoscore.vlms import Reply
 from protoscore.vlms.chat import create
 from tests.asking.chaos_server import ANSWERED, plan
 from tests.conftest import ROOT
@@ -104,7 +105,7 @@ def check_row(number: int, row: dict) -> None:
     if expected == "ok":
         assert row["answer_score"] == 1 + number % 5
         assert row["tokens_in"] == 50 and row["cost"] == pytest.approx(70e-6)
-    causes = {"huge": "too_long", "empty_choices": "empty", "cut_off": "cut_off", "400": "permanent", "500": "transient"}
+    causes = {"huge": "too_long", "cut_off": "cut_off", "400": "permanent", "500": "transient"}
     assert row["cause"] == causes.get(kind, row["cause"])
 
 
@@ -137,11 +138,32 @@ def test_two_processes_do_not_judge_into_one_folder(server, tmp_path):
         ask(server, tmp_path, 3)
 
 
-def test_a_server_that_is_gone_ends_the_run_and_is_not_asked_everything(tmp_path):
-    with pytest.raises(ProtoscoreError, match="in a row"):
-        ask("http://127.0.0.1:9/v1", tmp_path, 400)
+def test_a_server_that_was_never_there_ends_the_run_at_once_and_costs_nothing(tmp_path):
+    start = time.monotonic()
+    with pytest.raises(ProtoscoreError, match=r"no server answers at http://127\.0\.0\.1:9/v1") as caught:
+        ask("http://127.0.0.1:9/v1", tmp_path, 400, budget=Budget(calls=500))
+    assert time.monotonic() - start < 5 and "\n" not in str(caught.value)
     assert len(rows_of(tmp_path)) == 400
-    assert 0 < json.loads((tmp_path / "usage.json").read_text())["calls"] < 200, "given up early, not after every item"
+    assert json.loads((tmp_path / "usage.json").read_text())["calls"] == 0
+
+
+class Deaf:
+    """Answered once, and refuses every connection since."""
+
+    name, revision, parameters, batch_size, concurrency, billed = "deaf", "1", {}, 1, 4, True
+
+    async def reply(self, requests):
+        return [Reply(failure="transient", reason="no server answers at http://there", sent=False)]
+
+    async def close(self):
+        pass
+
+
+@pytest.mark.parametrize(("items", "said"), [(2, "none of 2 questions got a reply"), (400, "in a row")])
+def test_a_server_that_went_away_ends_the_run_with_its_address(tmp_path, items, said):
+    with pytest.raises(ProtoscoreError, match=f"{said}.*http://there"):
+        judge_items(load_protocol("fairjudge/alignment"), some_items(items, side=8), Deaf(), tmp_path, patience=QUICK)
+    assert json.loads((tmp_path / "usage.json").read_text())["calls"] == 0
 
 
 def test_ctrl_c_waits_for_the_calls_in_flight(server, tmp_path):

@@ -103,6 +103,13 @@ def test_a_budget_that_is_just_enough_ends_no_run_early(tmp_path):
     assert judge_items(ALIGNMENT, some_items(9), crowd, tmp_path, budget=Budget(calls=10)).asked_now == 0
 
 
+@pytest.mark.parametrize("budget", [Budget(cost=float("nan")), Budget(calls=0), Budget(tokens=-1), Budget(cost=float("inf"))])
+def test_a_budget_is_a_number_above_zero(tmp_path, budget):
+    with pytest.raises(ConfigError, match="--max-"):
+        judge_items(ALIGNMENT, some_items(1), Crowd(), tmp_path / "run", budget=budget)
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(("budget", "said"), [(Budget(tokens=5), "max-calls"), (Budget(cost=1.0), "price_in")])
 def test_a_budget_that_cannot_be_kept_ends_the_run(tmp_path, budget, said):
     path = tmp_path / "r.jsonl"
