@@ -6,18 +6,22 @@ import errno
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 
 import protoscore
 from protoscore.errors import DatasetError, ProtoscoreError
 
 MANIFEST = "manifest.json"
+STALE = 3600.0  # seconds after which a temporary file that nobody writes into is what a killed process left
 
 
 @contextmanager
@@ -46,7 +50,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     Raises:
         ProtoscoreError: the disk is full or the place cannot be written to.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{uuid4().hex[:12]}.part")
     with plain_disk_errors(path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,6 +60,32 @@ def whole_file(path: Path) -> Iterator[Path]:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(folder: Path, stage: str) -> Iterator[None]:
+    """Keep ``folder`` for this process. What killed processes left half written there is removed.
+
+    Raises:
+        DatasetError: another process is at work on it. The system frees the lock of a process that dies, however it dies.
+    """
+    folder = Path(folder)
+    with plain_disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock")
+        try:
+            lock.acquire(blocking=False)
+        except Timeout as error:
+            raise DatasetError(
+                f"another process is at work on {folder} ({stage}); wait for it, or choose another --out"
+            ) from error
+    try:
+        for left in folder.glob(".*.part"):
+            if time.time() - left.stat().st_mtime > STALE:
+                left.unlink(missing_ok=True)
+        yield
+    finally:
+        lock.release()
 
 
 def write_text(path: Path, text: str) -> None:

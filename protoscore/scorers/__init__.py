@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from protoscore.errors import MissingExtra, UnknownName
+from protoscore.errors import UnknownName
 from protoscore.schema import Status
 from protoscore.typed_yaml import Strict
 
@@ -62,6 +62,18 @@ class Scorer(Protocol):
     batch_size: int
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> list[Score]: ...
+
+
+def number(value: Any) -> float:
+    """A score as a float, from a number of Python, numpy or torch.
+
+    Raises:
+        TypeError: it is something else. Text and booleans can be read as numbers, but nobody measured those.
+    """
+    plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, bool) or not isinstance(plain, Real):
+        raise TypeError(f"{value!r:.60} ({type(value).__name__}) is not a number")
+    return float(plain)
 
 
 class Separable:
@@ -134,15 +146,6 @@ def split_variant(source: str | None, variants: Sequence[str], variant: str | No
     if variant is None and head in variants:
         return head, rest or None
     return variant or variants[0], source
-
-
-@contextmanager
-def needs(extra: str) -> Iterator[None]:
-    """Turn an import that fails inside into the line that installs it: ``with needs("models"): import torch``."""
-    try:
-        yield
-    except ImportError as error:
-        raise MissingExtra(error.name or str(error), extra) from error
 
 
 def protobias_accuracy(animals: float, demography: float, objects: float) -> str:

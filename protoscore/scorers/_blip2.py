@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from protoscore.scorers import Separable, needs
+from protoscore.errors import needs
+from protoscore.scorers import Separable
 from protoscore.scorers._two_tower import named
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from protoscore.scorers import Facts, Score, needs
+from protoscore.errors import needs
+from protoscore.scorers import Facts, Score
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from protoscore.errors import ConfigError
-from protoscore.scorers import Facts, Score, needs, protobias_accuracy, split_variant
+from protoscore.errors import ConfigError, needs
+from protoscore.scorers import Facts, Score, protobias_accuracy, split_variant
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -111,12 +111,12 @@ def decode(data: bytes, prepare: Callable[[Image.Image], Any] | None = None) -> 
         return Picture(None, Status.ERROR, "no memory to decode the picture")
     except ProtoscoreError:
         raise
-    except Exception as error:  # whatever a scorer raises on some picture
+    except (Exception, SystemExit) as error:  # whatever a scorer raises on some picture
         return Picture(None, Status.ERROR, what_happened(error))
     return Picture(prepared, pixels=image.width * image.height if prepared is image else 0)
 
 
-def what_happened(error: Exception) -> str:
+def what_happened(error: BaseException) -> str:
     """The first line of an error that is not ours, after its type."""
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
 

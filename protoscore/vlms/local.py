@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from protoscore.errors import CheckpointError, ConfigError, MissingExtra
+from protoscore.errors import CheckpointError, ConfigError, needs
 from protoscore.vlms import Reply, Request
 
 if TYPE_CHECKING:
@@ -51,20 +51,21 @@ class Local:
         temperature: float = 0.0, revision: str | None = None, dtype: str | None = None, device: str | None = None,
         device_map: Any = None,
     ):  # fmt: skip
-        from safetensors import SafetensorError
-        from transformers import AutoModelForImageTextToText, AutoProcessor
+        with needs("models"):
+            from safetensors import SafetensorError
+            from transformers import AutoModelForImageTextToText, AutoProcessor
 
-        from protoscore.modeling.checkpoint import fetch, first_line, pick_device
-        from protoscore.modeling.patches import embed_patches_by_product
+            from protoscore.modeling.checkpoint import fetch, first_line, pick_device
+            from protoscore.modeling.patches import embed_patches_by_product
 
         if answers not in ("json", "likelihood"):
             raise ConfigError(f"local: answers is 'json' or 'likelihood', not {answers!r}")
         checkpoint, place = fetch(str(source or TINY), revision), pick_device(device)
         try:
-            self.processor = AutoProcessor.from_pretrained(checkpoint.path)
+            self.processor = AutoProcessor.from_pretrained(checkpoint.path, trust_remote_code=False)
             model = AutoModelForImageTextToText.from_pretrained(
                 checkpoint.path, dtype=dtype or ("float32" if place.type == "cpu" else "auto"), device_map=device_map,
-                use_safetensors=True,
+                use_safetensors=True, trust_remote_code=False,
             )  # fmt: skip
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             named = f"{checkpoint.source} holds no image-text-to-text model"
@@ -223,9 +224,4 @@ def _written(choice: Any) -> str:
 
 
 def create(source: str | None = None, **options: Any) -> Local:
-    try:
-        return Local(source, **options)
-    except ImportError as error:
-        raise MissingExtra(error.name or "torch", "models") from error
-    except TypeError as error:
-        raise ConfigError(f"local: {error}; its options are the parameters of protoscore.vlms.local.Local") from error
+    return Local(source, **options)

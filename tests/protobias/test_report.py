@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from protoscore.benchmarks.protobias.cells import CellRows
 from protoscore.benchmarks.protobias.report import make_report, mistakes
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.benchmarks.protobias.tables import read_scores
 from protoscore.benchmarks.protobias.wording import reading
 from protoscore.catalog import load
 from protoscore.scorers import Facts, Score
-from protoscore.scoring.stage import score_dataset
+from protoscore.scoring.stage import score_rows
 from protoscore.stats.pairwise import five_quantities
 from tests.conftest import cli
 
@@ -45,7 +46,7 @@ class Oracle:
 def run_folder(dataset, tmp_path_factory):
     out = tmp_path_factory.mktemp("run")
     oracles = [Oracle(dataset, "right", 1, 0.1), Oracle(dataset, "anti <b>", 0.1, -1), Oracle(dataset, "typical", 0.1, 1)]
-    score_dataset(str(dataset), [*oracles, load("scorers", "constant"), load("scorers", "random")], out, split="train")
+    score_rows(CellRows(str(dataset), split="train"), [*oracles, load("scorers", "constant"), load("scorers", "random")], out)
     make_report(out, str(dataset), resamples=300)
     return out
 

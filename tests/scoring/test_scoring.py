@@ -28,14 +28,14 @@ from protoscore.catalog import load, names
 from protoscore.errors import UnknownName
 from protoscore.schema import Status
 from protoscore.scorers import Score, facts_of
-from protoscore.scoring.stage import score_dataset, score_rows
+from protoscore.scoring.stage import score_rows
 from tests.conftest import ROOT, cli
 from tests.controls import Probe, png, table
 
 
 def test_every_cell_is_scored_once_and_rightly(dataset, tmp_path):
     probe = Probe()
-    counts = score_dataset(str(dataset), [probe], tmp_path)
+    counts = score_rows(CellRows(str(dataset)), [probe], tmp_path)
     source = pq.read_table(dataset / "controls" / "test-00000.parquet").to_pylist()
     assert counts.rows == counts.scored_now == probe.calls == 4 * len(source)
     scores = {(row["pair"], row["cell"]): row["score"] for row in table(tmp_path)}
@@ -44,11 +44,11 @@ def test_every_cell_is_scored_once_and_rightly(dataset, tmp_path):
             image = Image.open(io.BytesIO(row[f"{cell.value}_image"]["bytes"])).convert("RGB")
             assert scores[f"{row['triplet']}-{row['rendition']}", cell.value] == pytest.approx(np.asarray(image).mean())
     again = Probe()
-    assert score_dataset(str(dataset), [again], tmp_path).scored_now == again.calls == 0
+    assert score_rows(CellRows(str(dataset)), [again], tmp_path).scored_now == again.calls == 0
 
 
 def test_direction_is_settled_in_the_table(dataset, tmp_path):
-    score_dataset(str(dataset), [Probe(name="up"), Probe(name="down", higher=False)], tmp_path, limit=5)
+    score_rows(CellRows(str(dataset), limit=5), [Probe(name="up"), Probe(name="down", higher=False)], tmp_path)
     up, down = read_scores(tmp_path)
     assert np.array_equal(up.scores, -down.scores)
     assert up.quantities(resamples=100).incongruent.value == 1 - down.quantities(resamples=100).incongruent.value
@@ -65,7 +65,7 @@ def test_direction_is_settled_in_the_table(dataset, tmp_path):
     ],
 )
 def test_a_failed_measurement_is_a_state_and_never_a_number(dataset, tmp_path, answer, status):
-    counts = score_dataset(str(dataset), [Probe(answer)], tmp_path, limit=3)
+    counts = score_rows(CellRows(str(dataset), limit=3), [Probe(answer)], tmp_path)
     rows = table(tmp_path)
     assert counts.not_ok == len(rows) == 12
     assert all(row["status"] == status.value and row["score"] is None for row in rows)
@@ -74,7 +74,7 @@ def test_a_failed_measurement_is_a_state_and_never_a_number(dataset, tmp_path, a
 
 
 def test_floors(dataset, tmp_path):
-    score_dataset(str(dataset), [load("scorers", "constant"), load("scorers", "random")], tmp_path)
+    score_rows(CellRows(str(dataset)), [load("scorers", "constant"), load("scorers", "random")], tmp_path)
     constant, random_ = (t.quantities(resamples=200) for t in read_scores(tmp_path))
     assert constant.incongruent.value == constant.congruent.value == 0 and constant.preference.value == 0.5
     assert constant.incongruent.ties == constant.incongruent.n
