@@ -1,26 +1,41 @@
 """Components by name: the file name is the name. No registry to edit, nothing imported before it is asked for.
 
-A component module defines ``create(**options)``; what it offers is in its kind's ``__init__``. ``kind:argument`` hands the
-argument to ``create`` as its ``source`` (a folder, a Hub id), as in ``protoscore:runs/mine``. Another installed package adds
-one with an entry point of the group ``protoscore.<kind>`` that names such a module; a scorer's module may define just
-``score(images, texts)``. A scorer may also be the path of such a file, ``./my_metric.py``.
+A component module defines ``create``, with a keyword parameter per option and ``source`` where it takes one; or
+``create(source=None, **options) -> Class``, which hands the options to that class. What it gives has a ``name``, a ``revision``
+and ``parameters``, and whatever else its kind's ``__init__`` asks for. ``name:source`` is what a user types, as in
+``protoscore:runs/mine``. Another installed package adds a component with an entry point of the group ``protoscore.<kind>`` that
+names such a module; a scorer's module may define just ``score(images, texts)``, and a scorer may also be the path of such a
+file, ``./my_metric.py``.
 """
 
 from __future__ import annotations
 
+import inspect
 import pkgutil
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast, get_args, get_type_hints
 
-from protoscore.errors import ConfigError, UnknownName
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+
+from protoscore.errors import ConfigError, ProtoscoreError, UnknownName, suggestion
+
+KINDS = ("benchmarks", "embedders", "generators", "image_filters", "scorers", "vlms")
 
 
 def names(kind: str) -> list[str]:
-    """The components of a kind that come with the package, e.g. ``names("scorers")``."""
-    package = import_module(f"protoscore.{kind}")
+    """The components of a kind that come with the package, e.g. ``names("scorers")``.
+
+    Raises:
+        UnknownName: there is no such kind.
+    """
+    try:
+        package = import_module(f"protoscore.{kind}")
+    except ModuleNotFoundError as error:
+        raise UnknownName("kind of component", kind, KINDS) from error
     return sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
 
 
@@ -39,29 +54,108 @@ def module(kind: str, name: str) -> ModuleType:
         return import_module(f"protoscore.{kind}.{name}")
     others = added(kind)
     if name not in others:
-        raise UnknownName(kind.rstrip("s").replace("_", " "), name, [*names(kind), *others])
+        raise UnknownName(_one(kind), name, [*names(kind), *others])
     try:
         return import_module(others[name].module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(f"{name!r} is installed but cannot be imported ({error}); ask its authors") from error
 
 
 def load(kind: str, spec: str, **options: Any) -> Any:
     """Make the component that ``spec`` (``name``, ``name:source`` or, for a scorer, ``file.py``) stands for.
 
+    Args:
+        options: of the component. Text, as it comes from a command line, is read as what the option is.
+
     Raises:
-        UnknownName: no component of that kind has the name; the closest one is suggested.
+        UnknownName: no component of that kind, or no kind, has the name; the closest one is suggested.
         MissingExtra: its libraries are not installed; the message is the pip line.
-        ConfigError: a file or an installed module is no component.
+        ConfigError: it has no such option or takes no source, an option is of the wrong type, it fails while it is made, or a
+            file or an installed module is not a component.
     """
+    name, create = _find(kind, spec)
+    known = _parameters(create)
+    _, _, source = spec.partition(":")
+    if source and name != spec:
+        if known is not None and "source" not in known:
+            raise ConfigError(f"{name} takes no source; leave ':{source}' out")
+        options["source"] = source
+    chosen = {option: _value(name, option, value, known) for option, value in options.items()}
+    try:
+        return create(**chosen)
+    except ProtoscoreError:
+        raise
+    except (Exception, SystemExit) as error:  # a component may be anybody's code
+        reason = (str(error).strip().splitlines() or [""])[0]
+        raise ConfigError(f"{_one(kind)} {name!r} could not be made ({type(error).__name__}: {reason})") from error
+
+
+def option_names(kind: str, spec: str) -> set[str] | None:
+    """The options that a component takes; None where it hands on what it does not know itself."""
+    _, create = _find(kind, spec)
+    known = _parameters(create)
+    return None if known is None else known.keys() - {"source"}
+
+
+def _find(kind: str, spec: str) -> tuple[str, Callable[..., Any]]:
+    """The name of a component, and what makes it."""
     if kind == "scorers" and spec.endswith(".py"):
         from protoscore.scorers._custom import load_file
 
-        return load_file(Path(spec))
-    name, _, source = spec.partition(":")
+        return spec, lambda: load_file(Path(spec))
+    name, _, _ = spec.partition(":")
     found = module(kind, name)
     if kind == "scorers" and not hasattr(found, "create"):
-        from protoscore.scorers._custom import OwnMetric
+        from protoscore.scorers._custom import CustomMetric
 
-        return OwnMetric(found, name)
-    return found.create(**({"source": source} if source else {}), **options)
+        return name, lambda: CustomMetric(found, name)
+    if not callable(getattr(found, "create", None)):
+        raise ConfigError(f"{_one(kind)} {name!r} defines no function create; see CONTRIBUTING.md")
+    return name, found.create
+
+
+def _parameters(create: Callable[..., Any]) -> dict[str, Any] | None:
+    """Each parameter of a component with its type (Any where that is unknown); None where anything is taken."""
+    taken: dict[str, Any] = {}
+    for call in _makers(create):
+        signature = inspect.signature(call)
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
+            return None
+        taken |= dict.fromkeys(signature.parameters, Any) | _hints(call)
+    return {name: taken[name] for name in taken if name not in ("self", "return")}
+
+
+def _makers(create: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """``create`` itself, or where it hands its options on, the class or the classes that it says to return."""
+    parameters = inspect.signature(create).parameters.values()
+    given = _hints(create).get("return") if any(p.kind is p.VAR_KEYWORD for p in parameters) else None
+    classes: list[Any] = [kind for kind in (get_args(given) or (given,)) if isinstance(kind, type)]
+    yield from classes or [create]
+
+
+def _hints(call: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(cast(Any, call).__init__ if isinstance(call, type) else call)
+    except (NameError, TypeError, AttributeError):  # names that exist for type checkers only
+        return {}
+
+
+def _value(name: str, option: str, value: Any, known: Mapping[str, Any] | None) -> Any:
+    """An option's value as the type that it is declared with."""
+    if known is None:
+        return value
+    if option not in known:
+        others = known.keys() - {"source"}
+        raise ConfigError(f"{name} has no option {option!r}; {suggestion(option, others) if others else 'it takes none'}")
+    try:
+        kind = TypeAdapter(known[option], config=ConfigDict(arbitrary_types_allowed=True, coerce_numbers_to_str=True))
+        return kind.validate_python(value)
+    except PydanticUserError:  # a type that it cannot check
+        return value
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise ConfigError(f"{name}: option {option}={value!r}: {problem[0].lower()}{problem[1:]}") from error
+
+
+def _one(kind: str) -> str:
+    return kind.rpartition(".")[2].removesuffix("s").replace("_", " ")

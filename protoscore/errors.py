@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class ProtoscoreError(Exception):
@@ -37,16 +38,34 @@ class MissingExtra(ProtoscoreError):
         super().__init__(f"{module} is not installed; it comes with: pip install 'protoscore[{extra}]'")
 
 
+@contextmanager
+def needs(extra: str, library: str = "") -> Iterator[None]:
+    """Turn an import that fails inside into the line that installs it: ``with needs("models"): import torch``.
+
+    Args:
+        library: what is missing, where the error does not say it.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra(error.name or library or str(error), extra) from error
+
+
 class UnknownName(ProtoscoreError):
     """A component or value that does not exist; the closest known name is suggested."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]):
-        known = sorted(known)
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        super().__init__(f"unknown {kind} {name!r}; {hint}known: {', '.join(known)}")
+        super().__init__(f"unknown {kind} {name!r}; {suggestion(name, known)}")
 
 
 def first_line(error: object) -> str:
     """The first line of an error's message, or its kind where it has none; for a message of one line."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The closest of ``known``, where one is close, and all of them."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}known: {', '.join(known)}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from enum import StrEnum
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 
 class Status(StrEnum):
@@ -25,6 +26,18 @@ class Score(NamedTuple):
     status: Status = Status.OK
     reason: str = ""
     truncated: bool = False
+
+
+def number(value: Any) -> float:
+    """A score as a float, from a number of Python, numpy or torch.
+
+    Raises:
+        TypeError: it is something else. Text and booleans can be read as numbers, but nobody measured those.
+    """
+    plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, bool) or not isinstance(plain, Real):
+        raise TypeError(f"{value!r:.60} ({type(value).__name__}) is not a number")
+    return float(plain)
 
 
 def content_id(*parts: object, length: int = 12) -> str:

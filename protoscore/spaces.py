@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from protoscore.errors import MissingExtra, ProtoscoreError
+from protoscore.errors import ProtoscoreError, needs
 from protoscore.uploads import MAX_BYTES, MAX_ROWS, Column, TableError, read_table, shown
 
 __all__ = ["Choice", "Column", "launch", "metric_page"]
@@ -56,10 +56,8 @@ def metric_page(
         MissingExtra: gradio is not installed.
     """
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-    try:
+    with needs("space"):
         import gradio as gr
-    except ImportError:
-        raise MissingExtra("gradio", "space") from None
     about = " ".join(_load(folder, config).description.split())
     card = yaml.safe_load((folder / "README.md").read_text(encoding="utf-8").split("---")[1])
     sample = (folder / example).read_text(encoding="utf-8")

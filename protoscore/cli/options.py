@@ -13,3 +13,8 @@ ScorerNames = Annotated[
     list[str],
     typer.Option("--scorer", "-s", help="A scorer: NAME, NAME:FOLDER_OR_HUB_ID, or your own FILE.py. Repeat for several."),
 ]
+
+ScorerOptions = Annotated[
+    list[str],
+    typer.Option("--option", "-o", help="NAME=VALUE for the scorers that have it, e.g. -o dtype=bfloat16. Repeat for several."),
+]

@@ -20,7 +20,7 @@ from protoscore.cli.inputs import (
     Split,
     rows_from,
 )  # fmt: skip
-from protoscore.cli.options import Out, ScorerNames
+from protoscore.cli.options import Out, ScorerNames, ScorerOptions
 from protoscore.errors import ImageError
 
 app = typer.Typer()
@@ -30,6 +30,7 @@ app = typer.Typer()
 def score(
     out: Out,
     scorer: ScorerNames,
+    option: ScorerOptions = [],  # noqa: B006
     dataset: Annotated[str | None, typer.Argument(help=SOURCE_HELP)] = None,
     images: Images = None,
     prompts: Prompts = None,
@@ -62,6 +63,7 @@ def score(
 
     5. As many prompts as pictures: one to one, file names in natural order (2 before 10), or in the order of the list.
     """
+    from protoscore.cli.named_values import pairs
     from protoscore.reporting.tables import export
     from protoscore.scoring.sharding import Shard
     from protoscore.scoring.stage import score_named
@@ -69,7 +71,7 @@ def score(
     part = Shard.parse(shard) if shard else None
     named = {"prompt": prompt_column, "file": file_column}
     rows = rows_from(dataset, images, prompts, named, split, limit, image, field, id_column)
-    counts = score_named(rows, scorer, out, part, retry or [], batch_size, engine)
+    counts = score_named(rows, scorer, out, part, retry or [], batch_size, engine, pairs(option, "--option"))
     if part:
         print(f"{out}: shard {shard} is done, {counts.scored_now} scores made now; after all shards: the same without --shard")
     if not counts.rows:  # a shard, or a rank that is not the first
@@ -89,9 +91,11 @@ def rate(
     text: Annotated[str, typer.Argument(help="What the pictures should show.")],
     pictures: Annotated[list[Path], typer.Argument(help="Image files.")],
     scorer: Annotated[str, typer.Option("--scorer", "-s", help="Name of a scorer, or NAME:FOLDER_OR_HUB_ID.")] = "protoscore",
+    option: ScorerOptions = [],  # noqa: B006
 ) -> None:
     """Score a few image files against one text, best first."""
     from protoscore.catalog import load
+    from protoscore.cli.named_values import pairs
     from protoscore.sources.decoding import open_image
 
     opened = []
@@ -102,7 +106,7 @@ def rate(
             raise ImageError(f"{path}: {error.strerror}; give the path of an image file") from error
         except ImageError as error:
             raise ImageError(f"{path}: {error}; give a PNG, JPEG or WebP file") from error
-    component = load("scorers", scorer)
+    component = load("scorers", scorer, **pairs(option, "--option"))
     scores = component.score(opened, [text] * len(opened))
     sign = 1 if component.facts.higher_is_better else -1
     for path, result in sorted(zip(pictures, scores), key=lambda p: (p[1].value is None, -sign * (p[1].value or 0.0))):

@@ -34,7 +34,7 @@ class Blip2:
         if found != "blip-2":
             raise CheckpointError(f"{source} holds a {found!r} model; this metric needs blip-2, as Salesforce/blip2-itm-vit-g")
         try:
-            self.tokenizer = AutoTokenizer.from_pretrained(checkpoint.path, local_files_only=True)
+            self.tokenizer = AutoTokenizer.from_pretrained(checkpoint.path, local_files_only=True, trust_remote_code=False)
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{source} misses its tokenizer ({first_line(error)})") from error
         self.model = load_model(Blip2ForImageTextRetrieval, checkpoint, dtype, device)

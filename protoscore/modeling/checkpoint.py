@@ -17,11 +17,11 @@ from transformers import PreTrainedModel
 from protoscore.errors import CheckpointError, ConfigError, first_line
 
 DTYPES = ("float32", "bfloat16", "float16")
-_SMALL = ("*.json", "*.txt", "*.jinja", "*.model")  # configuration and tokenizer
+_SMALL = ("*.json", "*.txt", "*.jinja", "*.model")  # configuration, tokenizer, chat template, image processor
 
 
 class Checkpoint(NamedTuple):
-    """A model on disk: where it lies and which weights they are (a Hub commit, or a digest of the files)."""
+    """A model on disk: where it lies and what it is (a Hub commit, or a digest of the files)."""
 
     source: str  # as the user named it, for messages
     path: Path
@@ -46,7 +46,7 @@ def fetch(source: str, revision: str | None = None, files: Sequence[str] = ("*.s
     for wanted in [files, ("*.bin",)] if "*.safetensors" in files else [files]:
         path = folder if here else _download(source, revision, wanted)
         if _any(path, wanted):
-            return Checkpoint(source, path, weights_digest(path, wanted) if here else path.name)
+            return Checkpoint(source, path, files_digest(path, (*wanted, *_SMALL)) if here else path.name)
     advice = "give a folder that does" if here else f"type: hf download {source}"
     raise CheckpointError(f"{source} holds no {' or '.join(files)}; {advice}")
 
@@ -66,6 +66,7 @@ def load_model(kind: Any, checkpoint: Checkpoint, dtype: str = "float32", device
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # refused below, by name
             local_files_only=True,
+            trust_remote_code=False,
         )
     except (OSError, ValueError, RuntimeError, SafetensorError, UnpicklingError) as error:
         raise CheckpointError(f"{checkpoint.source} cannot be loaded ({first_line(error)})") from error
@@ -105,10 +106,11 @@ def refuse_keys(source: str, what: str, keys: Iterable[str]) -> None:
         raise CheckpointError(f"{source}: {what}: {', '.join(names[:3])}{more}; these are not the weights of this metric")
 
 
-def weights_digest(folder: Path, files: Sequence[str] = ("*.safetensors",)) -> str:
-    """A short digest of the weight files of a folder: other weights have another one."""
+def files_digest(folder: Path, patterns: Sequence[str]) -> str:
+    """A short digest of the files of a folder: other weights, another configuration, tokenizer or template have another one."""
     digest = hashlib.sha256()
-    for path in sorted(path for pattern in files for path in folder.glob(pattern)):
+    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
+        digest.update(f"\n{path.name}\n".encode())
         with path.open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)

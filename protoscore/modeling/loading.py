@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoModelForSequenceClassification, AutoProcessor, BitsAndBytesConfig, PreTrainedModel, ProcessorMixin
 from transformers.utils import logging
 
-from protoscore.errors import CheckpointError, ConfigError, MissingExtra, first_line
+from protoscore.errors import CheckpointError, ConfigError, first_line, needs
 from protoscore.modeling.checkpoint import Checkpoint, fetch, pick_device, refuse_keys
 from protoscore.modeling.classifier import register
 
@@ -48,14 +48,13 @@ def load(
     logging.set_verbosity_error()  # what is missing or left over is refused below, or expected
     try:
         processor = AutoProcessor.from_pretrained(checkpoint.path, trust_remote_code=trust_remote_code)
-        model, info = AutoModelForSequenceClassification.from_pretrained(
-            base.path, dtype=dtype, device_map=device_map, trust_remote_code=trust_remote_code, use_safetensors=True,
-            output_loading_info=True, local_files_only=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
-            **options,
-        )  # fmt: skip
-    except ImportError as error:  # bitsandbytes
-        raise MissingExtra(error.name or "bitsandbytes", "quantized") from error
+        with needs("quantized", "bitsandbytes"):
+            model, info = AutoModelForSequenceClassification.from_pretrained(
+                base.path, dtype=dtype, device_map=device_map, trust_remote_code=trust_remote_code, use_safetensors=True,
+                output_loading_info=True, local_files_only=True,
+                ignore_mismatched_sizes=True,  # refused below, by name
+                **options,
+            )  # fmt: skip
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"{source} holds no ProtoScore checkpoint ({first_line(error)})") from error
     finally:
@@ -164,10 +163,8 @@ def _refuse(source: str, info: dict[str, Any], allowed: set[str]) -> bool:
 
 def _with_adapter(model: PreTrainedModel, checkpoint: Checkpoint, headless: bool) -> PreTrainedModel:
     """``model`` with the adapter of a folder on it; its keys must be all that the adapter's configuration announces."""
-    try:
+    with needs("train"):
         from peft import PeftModel, get_peft_model_state_dict
-    except ImportError as error:
-        raise MissingExtra("peft", "train") from error
     try:
         with safe_open(checkpoint.path / "adapter_model.safetensors", "pt") as file:
             there = set(file.keys())

@@ -21,7 +21,7 @@ from protoscore.backoff import patiently
 from protoscore.batches import refuse_unequal
 from protoscore.errors import ConfigError, ImageError, ProtoscoreError
 from protoscore.modeling.encode import MAX_TEXT_TOKENS, message, picture, plain
-from protoscore.schema import Score, Status
+from protoscore.schema import Score, Status, number
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -106,14 +106,15 @@ class ServedProtoScore:
         turn[0]["content"][0] = {"type": "image_url", "image_url": {"url": _data_uri(picture(image))}}
         answer = self._post("/classify", {"model": self.model, "messages": turn, "use_activation": False})
         try:
-            (value,) = answer["data"][0]["probs"]
+            (given,) = answer["data"][0]["probs"]
+            value = number(given)
             if not math.isfinite(value):
                 raise ValueError(value)
         except (LookupError, TypeError, ValueError) as error:
             raise ServerError(
                 f"{self._address} did not answer with one number; is {self.model!r} a ProtoScore model?"
             ) from error
-        return float(value), cut
+        return value, cut
 
     def _cut(self, text: str) -> tuple[str, bool]:
         """``text`` without what lies behind 192 tokens; the server's tokenizer counts, and only where it may matter."""

@@ -15,6 +15,8 @@ from protoscore.errors import CheckpointError, first_line
 from protoscore.modeling.checkpoint import Checkpoint, fetch, load_model
 from protoscore.modeling.pixels import middle
 
+_HERE = {"local_files_only": True, "trust_remote_code": False}
+
 
 class Towers:
     """A CLIP-like checkpoint in the transformers format.
@@ -79,9 +81,9 @@ def unit(features: Any) -> torch.Tensor:
 
 def _processing(checkpoint: Checkpoint, processing: Checkpoint, kinds: Sequence[str]) -> tuple[Any, Any]:
     try:
-        config = AutoConfig.from_pretrained(checkpoint.path, local_files_only=True)
-        image_processor = AutoImageProcessor.from_pretrained(processing.path, backend="pil", local_files_only=True)
-        tokenizer = AutoTokenizer.from_pretrained(processing.path, local_files_only=True)
+        config = AutoConfig.from_pretrained(checkpoint.path, **_HERE)
+        image_processor = AutoImageProcessor.from_pretrained(processing.path, backend="pil", **_HERE)
+        tokenizer = AutoTokenizer.from_pretrained(processing.path, **_HERE)
     except (OSError, ValueError) as error:
         message = f"{processing.source} misses its configuration, tokenizer or image processor ({first_line(error)})"
         raise CheckpointError(message) from error

@@ -110,12 +110,12 @@ def load_chat_model(checkpoint: Checkpoint, device: str | None, dtype: str, pill
         CheckpointError: transformers knows no such model, or files are missing.
     """
     try:
-        processor = AutoProcessor.from_pretrained(checkpoint.path, local_files_only=True)
+        processor = AutoProcessor.from_pretrained(checkpoint.path, local_files_only=True, trust_remote_code=False)
         if not hasattr(processor, "image_processor"):
             raise CheckpointError(f"{checkpoint.source} takes no pictures; give an image-text-to-text model")
         if pillow:
             processor.image_processor = AutoImageProcessor.from_pretrained(
-                checkpoint.path, backend="pil", local_files_only=True
+                checkpoint.path, backend="pil", local_files_only=True, trust_remote_code=False
             )
     except (OSError, ValueError, KeyError) as error:
         raise CheckpointError(f"{checkpoint.source} misses its configuration or processor ({first_line(error)})") from error

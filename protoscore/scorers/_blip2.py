@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from protoscore.scorers import Separable, needs
+from protoscore.errors import needs
+from protoscore.scorers import Separable
 from protoscore.scorers._two_tower import named
 
 if TYPE_CHECKING:

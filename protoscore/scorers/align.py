@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from protoscore.scorers import Facts, needs, protobias_accuracy
+from protoscore.errors import needs
+from protoscore.scorers import Facts, protobias_accuracy
 from protoscore.scorers._two_tower import TwoTower, named
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from protoscore.scorers import Facts, needs, protobias_accuracy, split_variant
+from protoscore.errors import needs
+from protoscore.scorers import Facts, protobias_accuracy, split_variant
 from protoscore.scorers._two_tower import TwoTower, named
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from protoscore.scorers import Facts, needs, protobias_accuracy, split_variant
+from protoscore.errors import needs
+from protoscore.scorers import Facts, protobias_accuracy, split_variant
 from protoscore.scorers._two_tower import TwoTower, named
 
 FILES = {"v2.0": "HPS_v2_compressed.pt", "v2.1": "HPS_v2.1_compressed.pt"}

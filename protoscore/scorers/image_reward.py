@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from protoscore.batches import batched, paired
-from protoscore.scorers import Facts, Separable, needs, protobias_accuracy
+from protoscore.errors import needs
+from protoscore.scorers import Facts, Separable, protobias_accuracy
 
 if TYPE_CHECKING:
     import torch

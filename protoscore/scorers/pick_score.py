@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from protoscore.scorers import Facts, needs, protobias_accuracy
+from protoscore.errors import needs
+from protoscore.scorers import Facts, protobias_accuracy
 from protoscore.scorers._two_tower import TwoTower, named
 
 if TYPE_CHECKING:

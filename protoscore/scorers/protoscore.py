@@ -9,13 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from protoscore.scorers import Facts, Score, needs
+from protoscore.errors import needs
+from protoscore.scorers import Facts, Score
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 
 class ProtoScoreScorer:
+    """What is not given is as in :meth:`protoscore.modeling.protoscore.ProtoScore.from_pretrained`.
+
+    Args:
+        answers: two words, as in ``yes,no``.
+    """
+
     facts = Facts(
         question="Does the picture show everything that the text states, however unusual its subject?",
         paper="arXiv 2601.04946",
@@ -24,9 +31,19 @@ class ProtoScoreScorer:
     )
     name = "protoscore"
 
-    def __init__(self, source: str | None = None, batch_size: int = 64, **options: Any) -> None:
+    def __init__(
+        self, source: str | None = None, batch_size: int = 64, dtype: str | None = None, device_map: str | None = None,
+        quantization: str | None = None, revision: str | None = None, answers: str | tuple[str, str] | None = None,
+        attn_implementation: str | None = None, trust_remote_code: bool | None = None,
+    ) -> None:  # fmt: skip
         with needs("models"):
             from protoscore.modeling.protoscore import ProtoScore
+        given = {
+            "dtype": dtype, "device_map": device_map, "quantization": quantization, "revision": revision,
+            "answers": tuple(answers.split(",")) if isinstance(answers, str) else answers,
+            "attn_implementation": attn_implementation, "trust_remote_code": trust_remote_code,
+        }  # fmt: skip
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         self._model = ProtoScore.from_pretrained(source, **options)
         self.name = f"protoscore:{source}" if source else "protoscore"
         self.revision = self._model.revision
@@ -43,10 +60,12 @@ class ServedProtoScoreScorer:
 
     facts = ProtoScoreScorer.facts
 
-    def __init__(self, source: str, batch_size: int = 64, **options: Any) -> None:
+    def __init__(
+        self, source: str, batch_size: int = 64, model: str | None = None, concurrency: int = 16, timeout: float = 120.0
+    ):  # fmt: skip
         from protoscore.modeling.served import ServedProtoScore
 
-        self._model = ServedProtoScore(source, **options)
+        self._model = ServedProtoScore(source, model, concurrency=concurrency, timeout=timeout)
         self.name = f"protoscore:{source}"
         self.revision = self._model.revision
         self.parameters: dict[str, Any] = {}

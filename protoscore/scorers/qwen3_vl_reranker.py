@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from protoscore.batches import paired
-from protoscore.scorers import Facts, Score, needs
+from protoscore.errors import needs
+from protoscore.scorers import Facts, Score
 
 if TYPE_CHECKING:
     from PIL.Image import Image

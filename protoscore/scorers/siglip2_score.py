@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from protoscore.scorers import Facts, needs
+from protoscore.errors import needs
+from protoscore.scorers import Facts
 from protoscore.scorers._two_tower import TwoTower, named
 
 if TYPE_CHECKING:

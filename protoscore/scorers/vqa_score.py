@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from protoscore.batches import paired
-from protoscore.errors import ConfigError
-from protoscore.scorers import Facts, Score, needs, protobias_accuracy, split_variant
+from protoscore.errors import ConfigError, needs
+from protoscore.scorers import Facts, Score, protobias_accuracy, split_variant
 
 if TYPE_CHECKING:
     from PIL.Image import Image

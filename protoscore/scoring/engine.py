@@ -8,6 +8,7 @@ reason and the others get their number.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,18 +20,20 @@ from PIL.Image import Image
 from protoscore.errors import ProtoscoreError
 from protoscore.provenance import made_with
 from protoscore.schema import Status
-from protoscore.scorers import Score, Scorer, Separable
+from protoscore.scorers import Score, Scorer, Separable, number
+from protoscore.scoring.described import AnyScorer
 from protoscore.scoring.index import Block
 from protoscore.sources.decoding import Decoder, Picture, what_happened
 from protoscore.sources.rows import Row, Rows
 
 BATCH_PIXELS = 200_000_000  # a batch of pictures closes early here, so that a few huge ones cannot fill the memory
+CHANGED = Picture(None, Status.ERROR, "changed while scoring; run the command again")
 SKIP = 512  # rows; a longer gap is left out by opening the source anew
 
 T = TypeVar("T")
 
 
-class Outcome(NamedTuple):
+class PairOutcome(NamedTuple):
     """What became of one pair. ``seconds``: its share of what its block took in the scorer."""
 
     status: Status
@@ -51,11 +54,11 @@ class Scored(NamedTuple):
     """A block with the outcomes of its pairs, in their order, and with what they were made."""
 
     block: Block
-    outcomes: list[Outcome]
+    outcomes: list[PairOutcome]
     made_with: dict[str, Any]
 
 
-def block_size(scorer: Scorer) -> int:
+def block_size(scorer: AnyScorer) -> int:
     """Pairs of a block: four batches, and at most 256 so that a kill loses little."""
     return min(256, 4 * scorer.batch_size)
 
@@ -66,9 +69,9 @@ def score_blocks(rows: Rows, scorer: Scorer, blocks: Iterable[Block]) -> Iterato
     decoder = Decoder(ahead=min(256, 2 * scorer.batch_size), prepare=scorer.prepare if isinstance(scorer, Separable) else None)
     try:
         stream = decoder.stream(_pictures(rows, blocks, apart))
-        for block, group in groupby(stream, key=lambda item: item[0]):
+        for block, group in groupby(stream, key=lambda item: item[0][0]):
             clock = _Clock(scorer)
-            pictures = (picture for _, picture in group)
+            pictures = (CHANGED if changed else picture for (_, changed), picture in group)
             outcomes = _score_apart(clock, block, pictures) if apart else _score_pairs(clock, block, pictures)
             share = clock.seconds / len(outcomes)
             yield Scored(block, [outcome._replace(seconds=share) for outcome in outcomes], made_with())
@@ -76,18 +79,19 @@ def score_blocks(rows: Rows, scorer: Scorer, blocks: Iterable[Block]) -> Iterato
         decoder.close()
 
 
-def _pictures(rows: Rows, blocks: Iterable[Block], apart: bool) -> Iterator[tuple[Block, str, bytes]]:
-    """The pictures in the order in which they are scored: each one once, or one for every pair, by length of the text."""
+def _pictures(rows: Rows, blocks: Iterable[Block], apart: bool) -> Iterator[tuple[tuple[Block, bool], str, bytes]]:
+    """The pictures in the order in which they are scored: each one once, or one for every pair, by length of the text. With
+    each, whether its bytes are not those any more that the index knows; a score of them would be kept for another picture."""
     reader = _Reader(rows)
     for block in blocks:
         distinct = dict(zip(block.images, block.rows, strict=True))
-        if apart:
-            for name, row in distinct.items():
-                yield block, name, reader.read(row).images[0]
-        else:
-            data = {name: reader.read(row).images[0] for name, row in distinct.items()}
-            for pair in _by_length(block.texts):
-                yield block, block.images[pair], data[block.images[pair]]
+        held = ((name, reader.read(row).images[0]) for name, row in distinct.items())
+        if not apart:
+            data = dict(held)
+            held = ((block.images[pair], data[block.images[pair]]) for pair in _by_length(block.texts))
+        for name, picture in held:
+            changed = hashlib.sha256(picture).hexdigest() != name
+            yield (block, changed), f"{name} changed" if changed else name, b"" if changed else picture
 
 
 class _Reader:
@@ -122,7 +126,7 @@ class _Clock:
             values = list(call(items))
         except ProtoscoreError:
             raise
-        except Exception as error:  # whatever a model, a server or a user's own function raises on some input
+        except (Exception, SystemExit) as error:  # whatever a model, a server or a custom metric raises on some input
             if len(items) > 1:
                 return [value for item in items for value in self.run(what, call, [item])]
             return [Failure(Status.ERROR, what_happened(error))]
@@ -133,14 +137,14 @@ class _Clock:
         return values
 
 
-def _score_apart(clock: _Clock, block: Block, pictures: Iterator[Picture]) -> list[Outcome]:
+def _score_apart(clock: _Clock, block: Block, pictures: Iterator[Picture]) -> list[PairOutcome]:
     """A two-part metric: texts once, pictures once, then the pairs of each batch of pictures while their features are there."""
     scorer = clock.scorer
     texts = _encode_texts(clock, list(dict.fromkeys(block.texts)))
     pairs_of: dict[str, list[int]] = {}
     for pair, image in enumerate(block.images):
         pairs_of.setdefault(image, []).append(pair)
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, PairOutcome] = {}
     for batch in _batches(zip(pairs_of, pictures, strict=True), scorer.batch_size, lambda item: item[1]):
         readable = [(name, picture.image) for name, picture in batch if picture.image is not None]
         features = clock.run("image features", lambda some: scorer.encode_images([image for _, image in some]), readable)
@@ -161,12 +165,12 @@ def _encode_texts(clock: _Clock, texts: list[str]) -> dict[str, tuple[Any, bool]
     return {t: (value, False) if isinstance(value, Failure) else value for t, value in zip(ordered, found, strict=True)}
 
 
-def _match(clock: _Clock, pairs: list[int], images: list[Any], texts: list[tuple[Any, bool]]) -> dict[int, Outcome]:
+def _match(clock: _Clock, pairs: list[int], images: list[Any], texts: list[tuple[Any, bool]]) -> dict[int, PairOutcome]:
     outcomes, whole = {}, []
     for pair, image, (text, cut) in zip(pairs, images, texts, strict=True):
         failed = image if isinstance(image, Failure) else text
         if isinstance(failed, Failure):
-            outcomes[pair] = Outcome(failed.status, None, failed.reason, cut)
+            outcomes[pair] = PairOutcome(failed.status, None, failed.reason, cut)
         else:
             whole.append((pair, image, text, cut))
     for start in range(0, len(whole), clock.scorer.batch_size):
@@ -177,12 +181,12 @@ def _match(clock: _Clock, pairs: list[int], images: list[Any], texts: list[tuple
     return outcomes
 
 
-def _score_pairs(clock: _Clock, block: Block, pictures: Iterator[Picture]) -> list[Outcome]:
+def _score_pairs(clock: _Clock, block: Block, pictures: Iterator[Picture]) -> list[PairOutcome]:
     """Any other metric: whole pairs, in order of the length of their text."""
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, PairOutcome] = {}
     ordered = zip(_by_length(block.texts), pictures, strict=True)
     for batch in _batches(ordered, clock.scorer.batch_size, lambda item: item[1]):
-        outcomes |= {pair: Outcome(p.status, None, p.reason) for pair, p in batch if p.image is None}
+        outcomes |= {pair: PairOutcome(p.status, None, p.reason) for pair, p in batch if p.image is None}
         readable = [(pair, picture.image) for pair, picture in batch if picture.image is not None]
         scores = clock.run("scores", lambda some: _score(clock.scorer, block, some), readable)
         outcomes |= {pair: _outcome(score) for (pair, _), score in zip(readable, scores, strict=True)}
@@ -193,19 +197,19 @@ def _score(scorer: Scorer, block: Block, some: list[tuple[int, Image]]) -> list[
     return scorer.score([image for _, image in some], [block.texts[pair] for pair, _ in some])
 
 
-def _outcome(score: Score | Failure, cut: bool = False) -> Outcome:
+def _outcome(score: Score | Failure, cut: bool = False) -> PairOutcome:
     """A score as an outcome; a number that is not finite is invalid and no number."""
     if isinstance(score, Failure):
-        return Outcome(score.status, None, score.reason, cut)
+        return PairOutcome(score.status, None, score.reason, cut)
     if score.status != Status.OK:
-        return Outcome(score.status, None, score.reason, score.truncated)
+        return PairOutcome(score.status, None, score.reason, score.truncated)
     try:
-        value = float(score.value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        value = math.nan
+        value = math.nan if score.value is None else number(score.value)
+    except (TypeError, OverflowError) as error:
+        return PairOutcome(Status.ERROR, None, f"the scorer gave {error}", score.truncated)
     if not math.isfinite(value):
-        return Outcome(Status.INVALID, None, f"the scorer gave {score.value}", score.truncated)
-    return Outcome(Status.OK, value, score.reason, score.truncated)
+        return PairOutcome(Status.INVALID, None, f"the scorer gave {score.value}", score.truncated)
+    return PairOutcome(Status.OK, value, score.reason, score.truncated)
 
 
 def _by_length(texts: list[str]) -> list[int]:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from protoscore.catalog import load
-from protoscore.errors import MissingExtra
+from protoscore.errors import needs
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
-from protoscore.scoring.engine import Outcome, Scored, score_blocks
+from protoscore.scoring.engine import PairOutcome, Scored, score_blocks
 from protoscore.scoring.index import Block
 from protoscore.sources.rows import Rows
 
@@ -26,19 +26,17 @@ class RayEngine:
     """An engine for ``scoring.score_rows``.
 
     Args:
-        spec_of: how a worker makes a scorer, by the scorer's name: what was given to ``--scorer``.
+        spec_of: how a worker makes a scorer, by the scorer's name: what was given to ``--scorer``, and its options.
         workers: how many at once; None: one a GPU of the cluster, or one a core where there is no GPU.
 
     Raises:
         MissingExtra: Ray is not installed.
     """
 
-    def __init__(self, spec_of: dict[str, str], workers: int | None = None):
+    def __init__(self, spec_of: dict[str, tuple[str, dict[str, Any]]], workers: int | None = None):
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        try:
+        with needs("distributed"):
             import ray
-        except ImportError as error:
-            raise MissingExtra("ray", "distributed") from error
         self._spec_of = spec_of
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         if not ray.is_initialized():
@@ -58,22 +56,22 @@ class RayEngine:
         workers = min(self._workers, -(-len(lines) // PER_TASK))
         done = ray.data.from_items(lines, override_num_blocks=-(-len(lines) // PER_TASK)).map_batches(
             _Worker,
-            fn_constructor_args=(rows, self._spec_of[scorer.name], scorer.batch_size),
+            fn_constructor_args=(rows, *self._spec_of[scorer.name], scorer.batch_size),
             batch_size=PER_TASK,
             compute=ray.data.ActorPoolStrategy(min_size=1, max_size=workers),
             num_cpus=1,
             num_gpus=self._gpus,
         )
         for row in done.iter_rows():
-            outcomes = [Outcome(Status(state), *rest) for state, *rest in json.loads(row["outcomes"])]
+            outcomes = [PairOutcome(Status(state), *rest) for state, *rest in json.loads(row["outcomes"])]
             yield Scored(todo[row["number"]], outcomes, json.loads(row["made_with"]))
 
 
 class _Worker:
     """Holds the weights and scores the blocks that come by."""
 
-    def __init__(self, rows: Rows, spec: str, batch_size: int):
-        self._rows, self._scorer = rows, load("scorers", spec)
+    def __init__(self, rows: Rows, spec: str, options: dict[str, Any], batch_size: int):
+        self._rows, self._scorer = rows, load("scorers", spec, **options)
         self._scorer.batch_size = batch_size
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from protoscore.errors import ConfigError, MissingExtra
+from protoscore.errors import ConfigError, needs
+
+if TYPE_CHECKING:
+    from accelerate import PartialState
 
 
 class Shard(NamedTuple):
@@ -30,47 +32,34 @@ class Shard(NamedTuple):
             raise ConfigError(f"--shard {text}: give i/n with i from 1 to n, as in --shard 2/8")
         return cls(int(found[1]), int(found[2]))
 
+    @property
+    def folder(self) -> str:
+        """Where in a run's folder it keeps its results."""
+        return f"shard-{self.number}-of-{self.of}"
+
     def part(self, count: int) -> range:
         """Its share of ``count`` things: neighbours, so that each shard reads one stretch of the rows."""
         return range(count * (self.number - 1) // self.of, count * self.number // self.of)
 
 
-def launched() -> Shard | None:
-    """The part of this process when ``torchrun`` or ``accelerate launch`` started several; None otherwise."""
-    try:
-        number, of = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    except (KeyError, ValueError):
+def launched() -> bool:
+    """Whether ``torchrun`` or ``accelerate launch`` started several processes, of which this is one."""
+    return "RANK" in os.environ and int(os.environ.get("WORLD_SIZE") or 1) > 1
+
+
+def ranks() -> PartialState | None:
+    """Where this process stands among those that ``torchrun`` or ``accelerate launch`` started; None when it is alone.
+
+    Call it before weights are loaded: from then on "cuda" means the GPU of this rank.
+
+    Raises:
+        MissingExtra: accelerate is not installed.
+    """
+    if not launched():  # and does without torch
         return None
-    return Shard(number + 1, of) if of > 1 else None
-
-
-def use_own_gpu() -> None:
-    """Let "cuda" mean the GPU of this rank. Call it before weights are loaded; without a launcher it does nothing."""
-    if launched():
-        import torch
-
-        if torch.cuda.is_available():
-            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-
-
-@contextmanager
-def ranks() -> Iterator[Callable[[int], int]]:
-    """A place where the ranks meet: a function that returns when each of them has called it, with the sum of what they gave.
-    Carried by gloo, so no GPU is needed for it."""
-    try:
-        import torch
-        import torch.distributed as dist
-    except ImportError as error:
-        raise MissingExtra("torch", "models") from error
-    # A slow rank is no dead rank: the launcher ends the others when one dies.
-    dist.init_process_group("gloo", timeout=timedelta(days=30))
-
-    def meet(number: int = 0) -> int:
-        total = torch.tensor(number)
-        dist.all_reduce(total)
-        return int(total)
-
-    try:
-        yield meet
-    finally:
-        dist.destroy_process_group()
+    with needs("models"):
+        from accelerate import PartialState
+    # A slow rank is not a dead rank: the launcher ends the others when one dies.
+    state = PartialState(timeout=timedelta(days=30))
+    atexit.register(state.destroy_process_group)
+    return state

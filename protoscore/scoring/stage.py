@@ -13,24 +13,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from protoscore.catalog import load
-from protoscore.errors import ConfigError, UnknownName
-from protoscore.folder import write_manifest, write_text
+from protoscore.catalog import load, option_names
+from protoscore.errors import ConfigError, DatasetError, UnknownName, suggestion
+from protoscore.folder import locked, write_manifest, write_text
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
+from protoscore.scoring.described import AnyScorer, DescribedScorer, describe, described_in
 from protoscore.scoring.engine import block_size, score_blocks
-from protoscore.scoring.index import Index, read_index
-from protoscore.scoring.run import Engine, Run
-from protoscore.scoring.sharding import Shard, launched, ranks, use_own_gpu
+from protoscore.scoring.index import read_index
+from protoscore.scoring.sharding import Shard, launched, ranks
 from protoscore.scoring.store import Store
 from protoscore.scoring.table import write_scores
-from protoscore.sources.decoding import open_image as open_image  # where it used to live
+from protoscore.scoring.worker import BlockWorker, Engine
 from protoscore.sources.rows import Rows
 
 AGAIN = frozenset({Status.ERROR})  # what every run tries again
@@ -47,20 +48,42 @@ class Counts(NamedTuple):
     reason: str = ""  # the commonest one among the failures
 
 
-def load_scorers(specs: Sequence[str], batch_size: int | None = None) -> dict[str, Scorer]:
+def load_scorers(
+    specs: Sequence[str], batch_size: int | None = None, options: Mapping[str, Any] | None = None
+) -> dict[str, Scorer]:
     """The scorers that ``specs`` (see ``protoscore.catalog``) stand for, by spec; on this process's own GPU if it has one."""
-    use_own_gpu()
-    found = {spec: load("scorers", spec) for spec in dict.fromkeys(specs)}
+    ranks()
+    chosen = share_options(specs, options or {})
+    found = {spec: load("scorers", spec, **own) for spec, own in chosen.items()}
     for scorer in found.values() if batch_size else []:
         scorer.batch_size = batch_size
     return found
 
 
+def share_options(specs: Sequence[str], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Each scorer's share of ``options``: those that it has. What none of them names goes to those that hand options on.
+
+    Raises:
+        ConfigError: no scorer has the option; the closest one is suggested.
+    """
+    taken = {spec: option_names("scorers", spec) for spec in dict.fromkeys(specs)}
+    named: set[str] = set().union(*(names or () for names in taken.values()))
+    unnamed = options.keys() - named
+    if unnamed and all(names is not None for names in taken.values()):
+        first = min(unnamed)
+        known = suggestion(first, named) if named else "they take none"
+        raise ConfigError(f"{', '.join(taken)}: no option {first!r}; {known}")
+    return {
+        spec: {name: value for name, value in options.items() if name in (unnamed if names is None else names)}
+        for spec, names in taken.items()
+    }
+
+
 def score_named(
     rows: Rows, specs: Sequence[str], out: Path, shard: Shard | None = None, retry: Sequence[str] = (),
-    batch_size: int | None = None, engine: str = "local",
+    batch_size: int | None = None, engine: str = "local", options: Mapping[str, Any] | None = None,
 ) -> Counts:  # fmt: skip
-    """:func:`score_rows` in the words of the command line.
+    """:func:`score_rows` in the words of the command line; ``options`` go to the scorers that have them.
 
     Raises:
         UnknownName: a state of ``retry`` or an ``engine`` that does not exist.
@@ -70,12 +93,13 @@ def score_named(
     states = [state for word in retry for state in _states(word)]
     if engine == "ray" and (shard or launched()):
         raise ConfigError("--engine ray shares the work by itself; leave --shard and torchrun out")
-    scorers = load_scorers(specs, batch_size)
+    scorers = load_scorers(specs, batch_size, options)
     if engine == "local":
         return score_rows(rows, list(scorers.values()), out, shard, states)
     from protoscore.scoring.ray_engine import RayEngine
 
-    ray = RayEngine({scorer.name: spec for spec, scorer in scorers.items()})
+    chosen = share_options(specs, options or {})
+    ray = RayEngine({scorer.name: (spec, chosen[spec]) for spec, scorer in scorers.items()})
     return score_rows(rows, list(scorers.values()), out, retry=states, engine=ray)
 
 
@@ -88,7 +112,7 @@ def score_rows(
     engine: Engine = score_blocks,
 ) -> Counts:
     """Score every row with every scorer and write ``out/scores.parquet``: the key columns of ``rows`` and scorer, status,
-    reason, score, truncated.
+    reason, score, truncated. Scorers of an earlier run over the same rows stay in the table.
 
     Under ``torchrun`` or ``accelerate launch`` each rank takes a part and the first one writes the table.
 
@@ -97,79 +121,104 @@ def score_rows(
             of all shards that it finds there, scores what is still missing and writes the table.
         retry: states of earlier runs to try again, besides ``error``.
         engine: what turns blocks into outcomes, e.g. :class:`protoscore.scoring.ray_engine.RayEngine`.
+
+    Raises:
+        DatasetError: another process is at work on ``out``, or it holds the scores of other scorers over other rows.
     """
     _refuse_twins(scorers)
     again = AGAIN | set(retry)
-    rank = launched()
-    if shard and rank:
+    if shard and launched():
         raise ConfigError("--shard is for separate commands; under torchrun each rank takes its part by itself")
-    if rank:
-        return _score_in_ranks(rows, scorers, out, rank, again)
-    index = read_index(rows, out)
     if shard:
-        return _score_shard(rows, index, scorers, out, shard, again)
-    return _finish(rows, index, scorers, out, again, engine)
+        return _score_shard(rows, scorers, out, shard, again)
+    if launched():
+        return _score_in_ranks(rows, scorers, out, again)
+    with locked(out, "score; --shard lets several share the work"):
+        return _finish(rows, scorers, out, again, engine)
 
 
-def _score_in_ranks(rows: Rows, scorers: list[Scorer], out: Path, rank: Shard, again: frozenset[Status]) -> Counts:
-    with ranks() as meet:
-        if rank.number == 1:
+def _score_in_ranks(rows: Rows, scorers: list[Scorer], out: Path, again: frozenset[Status]) -> Counts:
+    from accelerate.utils import gather_object
+
+    state = ranks()
+    assert state is not None
+    shard = Shard(state.process_index + 1, state.num_processes)
+    with locked(out, "score") if state.is_main_process else nullcontext():
+        with state.main_process_first():
             read_index(rows, out)
-        meet(0)
-        counts = _score_shard(rows, read_index(rows, out), scorers, out, rank, again)
-        scored = meet(counts.scored_now)
-        if rank.number == 1:
+        counts = _score_shard(rows, scorers, out, shard, again, visible=state.is_main_process)
+        scored = sum(gather_object([counts.scored_now]))
+        if state.is_main_process:
             # What just failed is reported and not tried again at once.
-            counts = _finish(rows, read_index(rows, out), scorers, out, frozenset(), score_blocks, absorb=True)
-            counts = counts._replace(scored_now=scored)
-        meet(0)
+            counts = _finish(rows, scorers, out, frozenset(), score_blocks, absorb=True)._replace(scored_now=scored)
+        state.wait_for_everyone()
     return counts
 
 
-def _score_shard(rows: Rows, index: Index, scorers: list[Scorer], out: Path, shard: Shard, again: frozenset[Status]) -> Counts:
-    store = Store(out / f"results-{shard.number}-of-{shard.of}.sqlite", base=out / STORE)
-    try:
-        run, scored = Run(rows, index, store, again, score_blocks), 0
-        with _progress(visible=shard.number == 1 or not launched()) as bar:
-            for scorer in scorers:
-                part = shard.part(index.count(block_size(scorer)))
-                total = sum(len(b.texts) for b in index.blocks(block_size(scorer), part))
-                task = bar.add_task(scorer.name, total=total)
-                scored += run.score(scorer, part, lambda n, task=task: bar.advance(task, n))  # type: ignore[misc]
-        return Counts(0, scored, 0)
-    finally:
-        store.close()
+def _score_shard(
+    rows: Rows, scorers: list[Scorer], out: Path, shard: Shard, again: frozenset[Status], visible: bool = True
+) -> Counts:
+    with locked(out / shard.folder, "score"):
+        store = Store(out / shard.folder / STORE, base=out / STORE)
+        try:
+            worker, scored = BlockWorker(rows, read_index(rows, out), store, again, score_blocks), 0
+            with _progress(visible) as bar:
+                for scorer in scorers:
+                    part = shard.part(worker.index.count(block_size(scorer)))
+                    total = sum(len(b.texts) for b in worker.index.blocks(block_size(scorer), part))
+                    task = bar.add_task(scorer.name, total=total)
+                    scored += worker.score(scorer, part, lambda n, task=task: bar.advance(task, n))  # type: ignore[misc]
+            return Counts(0, scored, 0)
+        finally:
+            store.close()
 
 
 def _finish(
-    rows: Rows, index: Index, scorers: list[Scorer], out: Path, again: frozenset[Status], engine: Engine, absorb: bool = False
+    rows: Rows, scorers: list[Scorer], out: Path, again: frozenset[Status], engine: Engine, absorb: bool = False
 ) -> Counts:
     """Score what is missing and write the table. Shards' stores are taken over when something is missing, or ``absorb``."""
+    earlier, index = described_in(out), read_index(rows, out)
     store = Store(out / STORE)
     try:
-        run, scored = Run(rows, index, store, again, engine), 0
-        everything = {scorer.name: range(index.count(block_size(scorer))) for scorer in scorers}
-        shards = sorted(out.glob("results-*-of-*.sqlite"))
-        if shards and (absorb or any(run.missing(scorer, everything[scorer.name]) for scorer in scorers)):
+        worker, scored = BlockWorker(rows, index, store, again, engine), 0
+        shards = sorted(out.glob(f"shard-*-of-*/{STORE}"))
+        if shards and (absorb or any(worker.missing(scorer) for scorer in scorers)):
             for path in shards:
                 store.absorb(path)
+        shown = _together(worker, earlier, scorers, out)
         with _progress() as bar:
             for scorer in scorers:
-                task = bar.add_task(scorer.name, total=len(index))
-                scored += run.score(scorer, everything[scorer.name], lambda n, task=task: bar.advance(task, n))  # type: ignore[misc]
-        return _write(run, scorers, out, scored)
+                task, numbers = bar.add_task(scorer.name, total=len(index)), range(index.count(block_size(scorer)))
+                scored += worker.score(scorer, numbers, lambda n, task=task: bar.advance(task, n))  # type: ignore[misc]
+        return _write(worker, shown, out, scored)
     finally:
         store.close()
 
 
-def _write(run: Run, scorers: list[Scorer], out: Path, scored: int) -> Counts:
+def _together(worker: BlockWorker, earlier: list[DescribedScorer], scorers: list[Scorer], out: Path) -> list[AnyScorer]:
+    """Whose scores the table shows: those of an earlier run in their order, anew where they are given again, then the rest.
+
+    Raises:
+        DatasetError: earlier scores are of other rows, so that they can neither be shown with the new ones nor be lost.
+    """
+    given: dict[str, Scorer] = {scorer.name: scorer for scorer in scorers}
+    kept: dict[str, AnyScorer] = {before.name: given.get(before.name, before) for before in earlier}
+    for before in earlier:
+        if before.name not in given and worker.lacks(before):
+            raise DatasetError(
+                f"{out} holds scores of {before.name} over other rows, which this would replace; choose another --out, or add "
+                f"-s {before.name}"
+            )
+    return list((kept | given).values())
+
+
+def _write(worker: BlockWorker, scorers: list[AnyScorer], out: Path, scored: int) -> Counts:
     failures: Counter[str] = Counter()
     seconds: dict[str, float] = {}
-    written = write_scores(out / "scores.parquet", run.index, scorers, run.results, failures, seconds)
-    described = [_describe(scorer) for scorer in scorers]
-    parameters = {"source": run.rows.source, **run.rows.parameters, "scorers": described}
-    facts = {"scenes": run.rows.scenes, "rows": written, "made_with": run.store.notes()}
-    write_manifest(out, "score", parameters, run.rows.parent, **facts)
+    written = write_scores(out / "scores.parquet", worker.index, scorers, worker.results, failures, seconds)
+    rows = worker.rows
+    parameters = {"source": rows.source, **rows.parameters, "scorers": [describe(scorer) for scorer in scorers]}
+    write_manifest(out, "score", parameters, rows.parent, scenes=rows.scenes, rows=written, made_with=worker.store.notes())
     write_text(out / "timing.json", json.dumps({"scoring_seconds": seconds}, indent=2) + "\n")
     commonest = failures.most_common(1)
     return Counts(written, scored, failures.total(), commonest[0][0] if commonest else "")
@@ -187,13 +236,6 @@ def _refuse_twins(scorers: list[Scorer]) -> None:
     twins = [name for name, count in Counter(scorer.name for scorer in scorers).items() if count > 1]
     if twins:
         raise ConfigError(f"two scorers are called {twins[0]!r}; rename one of the files, or score them into two --out folders")
-
-
-def _describe(scorer: Scorer) -> dict[str, Any]:
-    facts = scorer.facts.model_dump()
-    return facts | {
-        "name": scorer.name, "revision": scorer.revision, "parameters": scorer.parameters, "batch_size": scorer.batch_size,
-    }  # fmt: skip
 
 
 def _progress(visible: bool = True) -> Progress:

@@ -1,8 +1,6 @@
 """Results that survive a kill: SQLite in WAL mode, keyed by content, so that nothing is ever scored twice.
 
-Several processes of one machine may use a store at once: each writes whole blocks, and claims a block before it works on it.
-A claim is worth as much as the lock that its owner holds on a file; the system frees that lock when the owner dies, however it
-dies, and the next process takes the block over at once. (WAL needs one machine: shards on many machines have a store each.)
+One process writes into a store: the run's, or that of a shard, which may read the run's.
 """
 
 from __future__ import annotations
@@ -11,13 +9,9 @@ import hashlib
 import json
 import sqlite3
 import time
-import uuid
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from filelock import FileLock, Timeout
 
 from protoscore.errors import DatasetError
 from protoscore.schema import Status
@@ -29,7 +23,6 @@ CREATE TABLE IF NOT EXISTS scores (
     truncated INTEGER NOT NULL, seconds REAL NOT NULL, made REAL NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS notes (made_with TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS claims (block TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
 """
 # A number that was measured stays; only a failure gives way to what a later try found.
 _UNLESS_KNOWN = """
@@ -72,14 +65,11 @@ class Store:
     def __init__(self, path: Path, base: Path | None = None):
         self.path = path
         self._noted: set[str] = set()
-        self._owner = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.owner")
         self._db = connect(path, _SCHEMA, uri=True)
         self._tables = ["main.scores"]
         if base and base.is_file():
             self._db.execute("ATTACH ? AS base", (f"{base.resolve().as_uri()}?mode=ro",))
             self._tables.append("base.scores")
-        self._alive = FileLock(self._owner)
-        self._alive.acquire()
 
     def known(self, keys: Iterable[str]) -> dict[str, Result]:
         """The stored results among ``keys``."""
@@ -95,22 +85,12 @@ class Store:
                     found[key] = Result(key, Status(status), score, reason, bool(truncated), seconds, made)
         return found
 
-    def add(self, scorer: str, results: Iterable[Result], block: str | None = None) -> None:
-        """Keep results, all or none of them, and give their block free. A stored number is never replaced."""
+    def add(self, scorer: str, results: Iterable[Result]) -> None:
+        """Keep results, all or none of them. A stored number is never replaced."""
         now = time.time()
         rows = [(r.key, scorer, r.status.value, r.score, r.reason, int(r.truncated), r.seconds, now) for r in results]
         with transaction(self._db):
             self._db.executemany(f"INSERT INTO main.scores VALUES (?,?,?,?,?,?,?,?) {_UNLESS_KNOWN}", rows)
-            self._db.execute("DELETE FROM claims WHERE block = ?", (block,))
-
-    def claim(self, block: str) -> bool:
-        """Take a block, unless a process that is alive has it."""
-        with transaction(self._db):
-            row = self._db.execute("SELECT owner FROM claims WHERE block = ?", (block,)).fetchone()
-            if row and row[0] != self._owner.name and _is_alive(self._owner.with_name(row[0])):
-                return False
-            self._db.execute("INSERT OR REPLACE INTO claims VALUES (?, ?)", (block, self._owner.name))
-        return True
 
     def note(self, made_with: dict[str, Any]) -> None:
         """Keep with what results were made."""
@@ -137,22 +117,4 @@ class Store:
             self._db.execute("DETACH other")
 
     def close(self) -> None:
-        """Let go of the file and of all claims."""
-        with suppress(sqlite3.Error):  # a full disk: the claims die with the lock
-            self._db.execute("DELETE FROM claims WHERE owner = ?", (self._owner.name,))
         self._db.close()
-        self._owner.unlink(missing_ok=True)
-        self._alive.release()
-
-
-def _is_alive(owner: Path) -> bool:
-    if not owner.is_file():
-        return False
-    lock = FileLock(owner)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        return True
-    owner.unlink(missing_ok=True)  # its process is gone
-    lock.release()
-    return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from protoscore.folder import whole_file
 from protoscore.schema import Status
-from protoscore.scorers import Scorer
+from protoscore.scoring.described import AnyScorer
 from protoscore.scoring.index import Index
 from protoscore.scoring.store import Result
 
@@ -28,7 +28,7 @@ _GROUP = 65_536  # rows
 
 
 def write_scores(
-    path: Path, index: Index, scorers: list[Scorer], results: Callable[[Scorer], Iterable[Result]],
+    path: Path, index: Index, scorers: Sequence[AnyScorer], results: Callable[[AnyScorer], Iterable[Result]],
     failures: Counter[str], seconds: dict[str, float],
 ) -> int:  # fmt: skip
     """Write the table, scorer after scorer in the order of the rows; how many rows it has.
@@ -57,7 +57,7 @@ def write_scores(
     return written
 
 
-def _columns(scorer: Scorer, results: Iterable[Result]) -> tuple[list[pa.Array], float]:
+def _columns(scorer: AnyScorer, results: Iterable[Result]) -> tuple[list[pa.Array], float]:
     """Status, reason, score and truncation of each pair, and the seconds altogether."""
     # Direction is settled here, once: in the table, higher is better for every scorer.
     sign = 1.0 if scorer.facts.higher_is_better else -1.0

@@ -111,7 +111,7 @@ def decode(data: bytes, prepare: Callable[[Image.Image], Any] | None = None) -> 
         return Picture(None, Status.ERROR, "no memory to decode the picture")
     except ProtoscoreError:
         raise
-    except Exception as error:  # whatever a scorer raises on some picture
+    except (Exception, SystemExit) as error:  # whatever a scorer raises on some picture
         return Picture(None, Status.ERROR, what_happened(error))
     return Picture(prepared, pixels=image.width * image.height if prepared is image else 0)
 

@@ -207,7 +207,4 @@ def _key(url: str, key_env: str) -> str:
 def create(source: str | None = None, **options: Any) -> Chat:
     if not source:
         raise ConfigError("chat needs a model: chat:MODEL (Inference Providers) or chat:MODEL@URL (your server)")
-    try:
-        return Chat(source, **options)
-    except TypeError as error:
-        raise ConfigError(f"chat: {error}; its options are the parameters of protoscore.vlms.chat.Chat") from error
+    return Chat(source, **options)

@@ -17,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from protoscore.errors import CheckpointError, ConfigError, MissingExtra, first_line
+from protoscore.errors import CheckpointError, ConfigError, first_line, needs
 from protoscore.vlms import Reply, Request
 
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ class Local:
         temperature: float = 0.0, revision: str | None = None, dtype: str | None = None, device: str | None = None,
         device_map: Any = None,
     ):  # fmt: skip
-        from protoscore.modeling.checkpoint import fetch, pick_device
-        from protoscore.modeling.patches import embed_patches_by_product
+        with needs("models"):
+            from protoscore.modeling.checkpoint import fetch, pick_device
+            from protoscore.modeling.patches import embed_patches_by_product
 
         if answers not in ("json", "likelihood"):
             raise ConfigError(f"local: answers is 'json' or 'likelihood', not {answers!r}")
@@ -222,15 +223,16 @@ def _load(checkpoint: Any, **options: Any) -> tuple[Any, Any, Any]:
     Raises:
         CheckpointError: nothing that can be loaded is there.
     """
-    from safetensors import SafetensorError
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
-    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as SEEING
+    with needs("models"):
+        from safetensors import SafetensorError
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
+        from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as SEEING
 
     try:
-        sees = AutoConfig.from_pretrained(checkpoint.path).model_type in SEEING
-        reader = (AutoProcessor if sees else AutoTokenizer).from_pretrained(checkpoint.path)
+        sees = AutoConfig.from_pretrained(checkpoint.path, trust_remote_code=False).model_type in SEEING
+        reader = (AutoProcessor if sees else AutoTokenizer).from_pretrained(checkpoint.path, trust_remote_code=False)
         kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
-        model = kind.from_pretrained(checkpoint.path, use_safetensors=True, **options)
+        model = kind.from_pretrained(checkpoint.path, use_safetensors=True, trust_remote_code=False, **options)
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         named = f"{checkpoint.source} holds no model that answers in words"
         raise CheckpointError(f"{named} ({first_line(error)}); give a folder or a Hub id") from error
@@ -253,9 +255,4 @@ def _written(choice: Any) -> str:
 
 
 def create(source: str | None = None, **options: Any) -> Local:
-    try:
-        return Local(source, **options)
-    except ImportError as error:
-        raise MissingExtra(error.name or "torch", "models") from error
-    except TypeError as error:
-        raise ConfigError(f"local: {error}; its options are the parameters of protoscore.vlms.local.Local") from error
+    return Local(source, **options)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +25,7 @@ from protoscore.scoring.stage import score_named, score_rows
 from protoscore.scoring.store import Store
 from protoscore.sources.decoding import open_image
 from protoscore.sources.rows import Row
-from tests.conftest import ROOT, cli
+from tests.conftest import cli
 from tests.controls import Apart, Drifting, Picky, Probe, brightness, digest, png, questions, table, write_controls
 
 
@@ -220,19 +219,6 @@ def test_a_number_in_the_store_is_never_replaced(tmp_path):
     store.add("s", [Result("k", Status.ERROR, None, "later", False, 0.1), Result("f", Status.OK, 2.0, "", False, 0.1)])
     assert [store.known([key])[key].score for key in ("k", "f")] == [1.0, 2.0]
     store.close()
-    assert not list(tmp_path.glob("*.owner")), "nothing is left behind"
-
-
-def test_a_block_belongs_to_one_living_process(tmp_path):
-    one, two = Store(tmp_path / "s.sqlite"), Store(tmp_path / "s.sqlite")
-    assert one.claim("b") and one.claim("b") and not two.claim("b")
-    one.close()
-    assert two.claim("b")
-    code = "import sys, os; from pathlib import Path; from protoscore.scoring.store import Store\n" \
-           "Store(Path(sys.argv[1])).claim('c'); os.kill(os.getpid(), 9)"  # fmt: skip
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "s.sqlite")], cwd=ROOT)
-    assert two.claim("c"), "the dead hold nothing"
-    two.close()
 
 
 def test_a_scorer_that_gives_too_few_scores_is_stopped(tmp_path):
@@ -248,6 +234,37 @@ def test_rows_that_change_while_they_are_scored_are_noticed(tmp_path):
     rows.pairs.pop()
     with pytest.raises(ProtoscoreError, match="changed meanwhile"):
         list(score_blocks(rows, Probe(), index.blocks(8)))
+
+
+@pytest.mark.parametrize("make", [Probe, Apart])
+def test_a_picture_that_is_replaced_while_it_is_scored_gets_no_number(tmp_path, make):
+    """Else the new picture's score would be kept under the old picture's content for good."""
+    rows = Listed([("a", png(1)), ("b", png(2)), ("c", png(2))])
+    index = read_index(rows, tmp_path)
+    rows.pairs[1:] = [("b", png(3)), ("c", png(3))]
+    (scored,) = score_blocks(rows, make(), index.blocks(8))
+    assert [(o.status, o.score is None) for o in scored.outcomes] == [("ok", False), ("error", True), ("error", True)]
+    assert scored.outcomes[1].reason == "changed while scoring; run the command again"
+
+
+def test_a_new_scorer_joins_those_that_a_run_has(controls, tmp_path):
+    both, later, rows = tmp_path / "both", tmp_path / "later", CellRows(str(controls))
+    score_rows(rows, [Probe(name="up"), Apart()], both)
+    score_rows(rows, [Probe(name="up")], later)
+    counts = score_rows(rows, [Apart()], later)
+    assert (counts.rows, counts.scored_now) == (480, 240) and digest(later) == digest(both)
+    assert score_rows(rows, [Probe(name="up")], later).scored_now == 0 and digest(later) == digest(both)
+    fewer = questions(controls, 3)
+    with pytest.raises(DatasetError, match=r"holds scores of up over other rows, which this would replace; .* -s up"):
+        score_rows(fewer, [Apart()], later)
+    assert digest(later) == digest(both), "nothing is replaced before that is said"
+    assert score_rows(fewer, [Apart(), Probe(name="up")], later).rows == 24
+
+
+def test_a_run_folder_of_another_stage_is_refused(tmp_path):
+    (tmp_path / "manifest.json").write_text('{"stage": "images", "parameters": {}}')
+    with pytest.raises(DatasetError, match="was made by 'images'"):
+        score_rows(Listed([("a", png(1))]), [Probe()], tmp_path)
 
 
 def test_the_index_is_read_again_only_when_the_rows_may_differ(tmp_path):
@@ -280,7 +297,7 @@ def small_cells(tmp_path_factory):
     return rows, everything
 
 
-OWN = '''\
+CUSTOM = '''\
 """Is the picture bright?"""
 
 
@@ -289,10 +306,10 @@ def score(images, texts):
 '''
 
 
-def test_an_own_metric_is_a_file_with_a_function(controls, tmp_path):
+def test_a_custom_metric_is_a_file_with_a_function(controls, tmp_path):
     path = tmp_path / "my_metric.py"
-    path.write_text(OWN)
-    assert len(OWN.splitlines()) <= 10
+    path.write_text(CUSTOM)
+    assert len(CUSTOM.splitlines()) <= 10
     result = cli("score", controls, "-s", path, "-s", "constant", "--out", tmp_path / "run")
     assert result.returncode == 0, result.stderr
     rows = [row for row in table(tmp_path / "run") if row["scorer"] == "my_metric"]
@@ -301,12 +318,12 @@ def test_an_own_metric_is_a_file_with_a_function(controls, tmp_path):
     described = json.loads((tmp_path / "run" / "manifest.json").read_text())["parameters"]["scorers"][0]
     assert described["question"] == "Is the picture bright?" and str(tmp_path) not in json.dumps(described)
     before = described["revision"]
-    path.write_text(OWN.replace("/ 64", "/ 65"))
+    path.write_text(CUSTOM.replace("/ 64", "/ 65"))
     scorer = load("scorers", str(path))
     assert scorer.revision != before and score_rows(CellRows(str(controls)), [scorer], tmp_path / "run").scored_now == 240
 
 
-def test_an_own_metric_may_abstain_and_turn_round(tmp_path):
+def test_a_custom_metric_may_abstain_and_turn_round(tmp_path):
     path = tmp_path / "odd.py"
     path.write_text(
         "higher_is_better = False\ndef score(images, texts):\n    return [None if t == 'a' else len(t) for t in texts]\n"
@@ -316,8 +333,82 @@ def test_an_own_metric_may_abstain_and_turn_round(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("['123', 4.0]", "the metric gave '123' (str) is not a number"),
+        ("[True, 4.0]", "the metric gave True (bool) is not a number"),
+        ("[{0: 1}, 4.0]", "the metric gave {0: 1} (dict) is not a number"),
+        ("__import__('protoscore.scorers').scorers.Score('7') and [__import__('protoscore.scorers').scorers.Score('7'), 4.0]",
+         "the scorer gave '7' (str) is not a number"),
+    ],
+)  # fmt: skip
+def test_what_is_not_a_number_is_an_error_and_not_read_as_one(tmp_path, given, reason):
+    path = tmp_path / "odd.py"
+    path.write_text(f"import numpy\ndef score(images, texts):\n    return {given}[: len(texts)]\n")
+    score_rows(Listed([("a", png(1)), ("bb", png(1))]), [load("scorers", str(path))], tmp_path / "run")
+    assert [(r["status"], r["score"], r["reason"]) for r in table(tmp_path / "run")] == [
+        ("error", None, reason),
+        ("ok", 4.0, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("return dict.fromkeys(range(len(texts)), 1.0)", "TypeError: the metric gave a dict, not a list of numbers"),
+        ("return '12'[: len(texts)]", "TypeError: the metric gave a str, not a list of numbers"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+    ],
+)
+def test_a_metric_that_gives_no_list_or_leaves_ends_in_errors(tmp_path, body, reason):
+    (tmp_path / "odd.py").write_text(f"def score(images, texts):\n    {body}\n")
+    score_rows(Listed([("a", png(1)), ("bb", png(1))]), [load("scorers", str(tmp_path / "odd.py"))], tmp_path / "run")
+    assert [(r["status"], r["score"], r["reason"]) for r in table(tmp_path / "run")] == [("error", None, reason)] * 2
+
+
+def test_numbers_of_numpy_and_torch_are_numbers(tmp_path):
+    import torch
+
+    from protoscore.scorers import number
+
+    assert [number(x) for x in (1, 2.5, np.float32(0.5), np.int64(3), np.array(4.0), torch.tensor(5.0))] == [
+        1,
+        2.5,
+        0.5,
+        3,
+        4,
+        5,
+    ]
+    for wrong in (np.bool_(True), torch.tensor(True), None, "1", [1.0], 1j):
+        with pytest.raises(TypeError, match="is not a number"):
+            number(wrong)
+
+
+def test_a_custom_metric_is_another_one_when_a_file_that_it_imports_changes(tmp_path):
+    metric, helper = tmp_path / "mine.py", tmp_path / "helper_of_mine.py"
+    metric.write_text(
+        "import json\ndef score(images, texts):\n    from helper_of_mine import f\n    return [f(t) for t in texts]\n"
+    )
+    helper.write_text("import deeper_of_mine\ndef f(text):\n    return deeper_of_mine.g(text)\n")
+    (tmp_path / "deeper_of_mine.py").write_text("def g(text):\n    return len(text)\n")
+    (tmp_path / "unrelated.py").write_text("x = 1")
+    first = load("scorers", str(metric))
+    assert [s.value for s in first.score([None], ["abc"])] == [3.0], "what lies beside it can be imported"
+    (tmp_path / "unrelated.py").write_text("x = 2")
+    assert load("scorers", str(metric)).revision == first.revision
+    (tmp_path / "deeper_of_mine.py").write_text("def g(text):\n    return 2 * len(text)\n")
+    assert load("scorers", str(metric)).revision != first.revision
+
+
+@pytest.mark.parametrize(
     ("content", "says"),
-    [(None, "no such file"), ("x = 1", "no function score"), ("1 / 0", "ZeroDivisionError"), ("def score(", "SyntaxError")],
+    [
+        (None, "no such file"),
+        ("x = 1", "no function score"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("def score(", "SyntaxError"),
+        ("import sys; sys.exit(0)", "SystemExit"),
+    ],
 )
 def test_a_bad_metric_file_is_one_line(controls, tmp_path, content, says):
     if content:
@@ -333,7 +424,7 @@ def test_an_installed_package_adds_a_metric(controls, tmp_path):
     (site / "brightly-1.0.dist-info").mkdir(parents=True)
     (site / "brightly-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: brightly\nVersion: 1.0\n")
     (site / "brightly-1.0.dist-info" / "entry_points.txt").write_text("[protoscore.scorers]\nbrightness = brightly\n")
-    (site / "brightly.py").write_text(OWN)
+    (site / "brightly.py").write_text(CUSTOM)
     search = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
     result = cli("score", controls, "-s", "brightness", "--limit", "2", "--out", tmp_path / "run", env={"PYTHONPATH": search})
     assert result.returncode == 0, result.stderr

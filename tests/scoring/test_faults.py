@@ -21,8 +21,10 @@ from PIL import Image, ImageOps
 
 from protoscore.benchmarks.protobias.cells import CellRows
 from protoscore.catalog import load
-from protoscore.errors import ImageError
+from protoscore.errors import DatasetError, ImageError
+from protoscore.folder import locked, whole_file
 from protoscore.schema import Status
+from protoscore.scoring.sharding import Shard
 from protoscore.scoring.stage import score_rows
 from protoscore.scoring.store import Store
 from protoscore.sources.decoding import AHEAD_PIXELS, Decoder, Picture, decode, open_image
@@ -251,40 +253,52 @@ def test_a_new_store_is_opened_by_many_at_the_same_moment(tmp_path):
         assert [each.exception() for each in opened] == [None] * 8
 
 
-def test_two_at_once_share_the_work_and_agree(processes, work, tmp_path):
-    run_to_the_end(processes(*work, str(tmp_path / "alone"), 0.0))
-    run_to_the_end(*(processes(*work, str(tmp_path / "both"), 0.02) for _ in range(2)))
-    assert set(scored_pairs(tmp_path / "both").values()) == {1}, "no pair was scored by both"
-    assert len(scored_pairs(tmp_path / "both")) == 600
-    assert digest(tmp_path / "both") == digest(tmp_path / "alone")
+def test_a_second_process_is_told_to_wait_and_a_shard_is_not(processes, work, tmp_path):
+    slow = processes(*work, str(tmp_path / "run"), 0.05)
+    slow.start()
+    while not scored_pairs(tmp_path / "run") and slow.is_alive():
+        time.sleep(0.01)
+    rows = CellRows(work[0])
+    with pytest.raises(DatasetError, match=r"another process is at work on .*run .*--shard.*; wait for it, or choose another"):
+        score_rows(rows, [Probe()], tmp_path / "run")
+    assert score_rows(rows, [Probe()], tmp_path / "run", shard=Shard(1, 2)).scored_now > 0
+    slow.join(120)
+    assert slow.exitcode == 0 and set(scored_pairs(tmp_path / "run").values()) == {1}
 
 
-@pytest.mark.parametrize("at_once", [1, 2])
-def test_killed_at_30_random_moments_nothing_is_lost_and_nothing_twice(processes, work, tmp_path, at_once):
+def test_killed_at_30_random_moments_nothing_is_lost_and_nothing_twice(processes, work, tmp_path):
     run_to_the_end(processes(*work, str(tmp_path / "calm"), 0.0))
-    rng, stormy = random.Random(SEED + at_once), tmp_path / "stormy"
+    rng, stormy = random.Random(SEED + 1), tmp_path / "stormy"
     killed, halfway = 0, 0
     for moment in range(30):
-        crowd = [processes(*work, str(stormy), 0.04) for _ in range(at_once)]
+        process = processes(*work, str(stormy), 0.04)
         before = scored_pairs(stormy).total()
-        for process in crowd:
-            process.start()
+        process.start()
         # Most while scoring, some while starting; on a busy machine a start takes as long as it takes.
-        while moment % 5 and scored_pairs(stormy).total() == before and crowd[0].is_alive():
+        while moment % 5 and scored_pairs(stormy).total() == before and process.is_alive():
             time.sleep(0.01)
-        for process in crowd:
-            process.join(rng.uniform(0, 0.25) / at_once)
-            killed += process.is_alive()
-            process.kill()
-        for process in crowd:
-            process.join()
+        process.join(rng.uniform(0, 0.25))
+        killed += process.is_alive()
+        process.kill()
+        process.join()
         halfway += 0 < len(scored_pairs(stormy)) < 600
     assert killed >= 25 and halfway >= 15, "the kills are to hit work"
-    run_to_the_end(*(processes(*work, str(stormy), 0.0) for _ in range(at_once)))
+    run_to_the_end(processes(*work, str(stormy), 0.0))
     assert digest(stormy) == digest(tmp_path / "calm")
     store = Store(stormy / "results.sqlite")
     assert store._db.execute("SELECT COUNT(*), COUNT(DISTINCT key), COUNT(made) FROM scores").fetchone() == (600, 600, 600)
-    assert store._db.execute("SELECT COUNT(*) FROM claims").fetchone() == (0,)
     store.close()
     # A kill costs the block that was being scored, 16 pairs, and nothing that was finished before.
     assert scored_pairs(stormy).total() <= 600 + 16 * killed
+
+
+def test_what_killed_processes_left_half_written_is_removed(tmp_path):
+    left = tmp_path / ".rows.parquet.0.part"
+    left.write_text("half")
+    with whole_file(tmp_path / "now.txt") as temporary, locked(tmp_path, "score"):
+        assert temporary.exists() and not left.exists(), "somebody is writing into the first one"
+        temporary.write_text("whole")
+        with pytest.raises(DatasetError, match="another process is working into"), locked(tmp_path, "score"):
+            pass
+    with locked(tmp_path, "score"):
+        assert (tmp_path / "now.txt").read_text() == "whole"

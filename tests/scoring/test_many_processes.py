@@ -53,7 +53,7 @@ def test_torchrun(alone, tmp_path):
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
         assert result.stdout.count(f"136 scores, {made} made now, 8 without a number") == 1, "one rank speaks, for all"
-    assert len(list((tmp_path / "run").glob("results-*-of-2.sqlite"))) == 2
+    assert len(list((tmp_path / "run").glob("shard-*-of-2/results.sqlite"))) == 2
     assert digest(tmp_path / "run") == digest(run)
 
 
