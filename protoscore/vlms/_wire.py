@@ -71,7 +71,7 @@ class Client(AsyncInferenceClient):
         if "value" in form and str(self.model).startswith(("http://", "https://")):
             body["response_format"] = json_format(form["value"])
         data = await super()._inner_post(request_parameters, stream=stream)
-        if not bytes(data).lstrip().startswith(b"{"):
+        if isinstance(data, bytes) and not data.lstrip().startswith(b"{"):
             raise TypeError("not a JSON object")
         return data
 
