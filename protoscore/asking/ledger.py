@@ -3,7 +3,8 @@
 What is guaranteed, for a process that is killed at any moment (``kill -9`` included):
 
 - An attempt is on disk before it is sent, and a reply before the next question of that worker is asked.
-- A question whose reply is on disk is never asked again: replies are kept under the content of the question.
+- A question whose reply is on disk is not asked again: replies are kept under the content of the question. Only ``--retry``
+  asks for those in a named state once more.
 - Attempts without an outcome were in flight when the process died, at most as many as calls run at once. Nobody can know
   whether they were billed, so they are *lost*: not asked again unless the user says so.
 
@@ -118,7 +119,7 @@ class Ledger:
             )
         with transaction(self._db):
             self._db.executemany("UPDATE attempts SET outcome = ?, tokens = ?, cost = ? WHERE id = ?", outcomes)
-            self._db.executemany("INSERT OR IGNORE INTO replies VALUES (?,?,?,?,?,?,?,?,?)", kept)
+            self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?,?,?,?,?,?,?,?,?)", kept)
 
     def failures(self) -> dict[str, int]:
         """How often each kind of attempt ended in each way but a reply."""

@@ -5,7 +5,7 @@ depends on what was asked and answered only. Judging, and every benchmark that a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from protoscore.asking.reply import parse
 from protoscore.asking.verdicts import Verdict, failed
 from protoscore.errors import DatasetError, ImageError
 from protoscore.folder import claimed
+from protoscore.schema import Status
 from protoscore.sources.decoding import open_image
 from protoscore.sources.rows import Row, RowSource, each
 from protoscore.vlms import VLM, Reply
@@ -40,15 +41,20 @@ class AskingRun:
         self.asked_now = 0
 
     def ask(
-        self, judge: VLM, how: Robustness, ask_lost: bool = False, chosen: Callable[[Row], bool] = lambda item: True
-    ) -> list[Verdict]:
-        """Put the protocol's questions about the chosen items to a judge. Every question ends in a verdict."""
+        self, judge: VLM, how: Robustness, ask_lost: bool = False, chosen: Callable[[Row], bool] = lambda item: True,
+        retry: Collection[Status] = (),
+    ) -> list[Verdict]:  # fmt: skip
+        """Put the protocol's questions about the chosen items to a judge. Every question ends in a verdict.
+
+        Args:
+            retry: states whose replies are asked for again, once; the new reply takes the old one's place.
+        """
         if ask_lost or not judge.billed:
             self.ledger.forget_lost(judge.name)
         before = self.ledger.spent.calls
         with Progress(judge.name, self.ledger) as bar:
             asking = Asking(judge, self.ledger, self.budget, self.patience, bar.advance)
-            round_ = _Round(self, judge, how, chosen, bar.advance)
+            round_ = _Round(self, judge, how, chosen, bar.advance, retry)
             try:
                 if not self.stopped:
                     asking.run(round_.questions())
@@ -62,8 +68,11 @@ class AskingRun:
 class _Round:
     """The questions of one judge: made as they are needed, and remembered without their pictures."""
 
-    def __init__(self, run: AskingRun, judge: VLM, how: Robustness, chosen: Callable[[Row], bool], done: Callable[[int], None]):
-        self.run, self.judge, self.how, self.chosen, self._done = run, judge, how, chosen, done
+    def __init__(
+        self, run: AskingRun, judge: VLM, how: Robustness, chosen: Callable[[Row], bool], done: Callable[[int], None],
+        retry: Collection[Status],
+    ):  # fmt: skip
+        self.run, self.judge, self.how, self.chosen, self._done, self._retry = run, judge, how, chosen, done, retry
         self.asked: list[tuple[Ask, str]] = []
         self.broken: dict[str, str] = {}  # item -> why its pictures cannot be shown
         self._seen: set[str] = set()
@@ -96,7 +105,8 @@ class _Round:
         fresh = {key: ask for ask, key in made if key not in self._seen}
         self._seen |= set(fresh)
         ledger = self.run.ledger
-        known = set(ledger.replies(fresh)) | ledger.lost(fresh)
+        replies = {key for key, reply in ledger.replies(fresh).items() if not self._again(fresh[key], reply)}
+        known = replies | ledger.lost(fresh)
         self._done(len(made) - len(fresh) + len(known))
         if len(known) == len(fresh) or self._listing:
             return
@@ -109,6 +119,9 @@ class _Round:
         for key, ask in fresh.items():
             if key not in known:
                 yield Question(key, request_of(ask, images))
+
+    def _again(self, ask: Ask, reply: Reply) -> bool:
+        return bool(self._retry) and self._read(ask, reply).parsed.state in self._retry
 
     def verdicts(self, failures: dict[str, Reply]) -> list[Verdict]:
         """A verdict for everything that was to be asked, in the order of the items."""

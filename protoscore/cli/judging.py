@@ -65,6 +65,7 @@ def judge(
     max_cost: Annotated[
         float | None, typer.Option(help="Budget of the run: money, by the judge's price_in and price_out.")
     ] = None,
+    retry: Annotated[list[str], typer.Option(help="Ask again, once, where the reply is in this state, e.g. invalid.")] = [],  # noqa: B006
     ask_lost: Annotated[bool, typer.Option(help="Ask again what was in flight when a run was killed.")] = False,
 ) -> None:
     """Put a protocol's question about every item to a judge. Resumes; a reply is never paid for twice."""
@@ -73,11 +74,12 @@ def judge(
     from protoscore.asking.questions import Robustness
     from protoscore.catalog import load
     from protoscore.cli.named_values import listed, typed
-    from protoscore.errors import ConfigError
+    from protoscore.errors import ConfigError, UnknownName
     from protoscore.judging.cascade import Rule
     from protoscore.judging.cascade import cascade as run_cascade
     from protoscore.judging.injection import Injected
     from protoscore.judging.stage import judge_items
+    from protoscore.schema import Status
 
     if orders not in ("given", "all"):
         raise ConfigError(f"--orders is 'given' or 'all', not {orders!r}; an order that is drawn comes from --shuffle SEED")
@@ -87,6 +89,10 @@ def judge(
     component = load("vlms", judge_, **typed(option, "--option"))
     other = load("vlms", second, **typed(second_option, "--second-option")) if second else None
     how = Robustness(("", *variant), samples, shuffle, orders == "all")
+    for state in retry:
+        if state not in set(Status):
+            raise UnknownName("state", state, [known.value for known in Status])
+    again = [Status(state) for state in retry]
     budget = Budget(max_calls, max_tokens, max_cost)
     shown = Injected(asked, source, inject) if inject else source
     if cascade:
@@ -95,7 +101,7 @@ def judge(
             asked, shown, load("scorers", cascade), component, out, rule, other, how, budget, ask_lost=ask_lost
         )
     else:
-        outcome = judge_items(asked, shown, component, out, how, other, budget, ask_lost=ask_lost)
+        outcome = judge_items(asked, shown, component, out, how, other, budget, ask_lost=ask_lost, retry=again)
     counts = ", ".join(f"{n} {state}" for state, n in outcome.states.items())
     print(
         f"{out / 'verdicts.parquet'}: {counts} of {outcome.items} items; {outcome.asked_now} asked now. {outcome.spent.told()}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ class Judged(NamedTuple):
 def judge_items(
     protocol: Protocol, items: RowSource, judge: VLM, out: Path, how: Robustness = ONCE,
     second: VLM | None = None, budget: Budget = UNLIMITED, patience: Patience = PATIENT, ask_lost: bool = False,
+    retry: Collection[Status] = (),
 ) -> Judged:  # fmt: skip
     """Judge every item and write ``verdicts.parquet`` (one row a question) and ``decisions.parquet`` (one row an item).
 
@@ -43,6 +45,7 @@ def judge_items(
             of which there is none.
         budget: of the run, over all its processes.
         ask_lost: ask again what was in flight when an earlier process was killed.
+        retry: states whose replies are asked for again, once.
 
     Raises:
         DatasetError: ``out`` holds other work, or another process is judging into it.
@@ -51,7 +54,7 @@ def judge_items(
     rehearse(protocol, items, judge, how)
     parameters = parameters_of(protocol, items, [judge, *([second] if second else [])], how)
     with opened(out, protocol, items, parameters, budget, patience) as run:
-        verdicts = run.ask(judge, how, ask_lost)
+        verdicts = run.ask(judge, how, ask_lost, retry=retry)
         if second:
             torn = {name for name, some in by_item(verdicts).items() if decide(protocol, some).contested}
             verdicts += run.ask(second, Robustness(shuffle=how.shuffle), ask_lost, lambda item: item.id in torn)

@@ -39,6 +39,7 @@ artifacts: 0 when distortions, blur, broken bodies or leftovers of generation ar
 
 Say in one sentence what you saw. Reply with one JSON object and nothing else: {{ shape }}
 """
+LOST = "in flight when an earlier process was killed, so it may have been billed; ask_lost=true asks it again"
 Mark = Annotated[int, Field(ge=0, le=10)]
 
 
@@ -65,7 +66,9 @@ class VieScore:
 
     Args:
         source: the judge, e.g. ``chat:MODEL@http://HOST:PORT/v1`` or ``local:FOLDER``.
-        replies: a file that keeps the raw replies, so that none is paid for twice; in memory if None.
+        replies: a file that keeps the raw replies, so that none is paid for twice, not even after a kill; in memory if None.
+        max_calls, max_tokens, max_cost: budget, over all that the file remembers.
+        ask_lost: ask again what was in flight when a process was killed, and may have been billed.
         options: of the judge.
 
     Raises:
@@ -82,8 +85,12 @@ class VieScore:
         "0.32 objects on ProtoBias and GPT-5 0.56, 0.51, 0.54, with another prompt (arXiv 2601.04946, Table 3)",
     )
 
-    def __init__(self, source: str | None = None, replies: str | None = None, **options: Any):
+    def __init__(
+        self, source: str | None = None, replies: str | None = None, max_calls: int | None = None,
+        max_tokens: int | None = None, max_cost: float | None = None, ask_lost: bool = False, **options: Any,
+    ):  # fmt: skip
         from protoscore import catalog
+        from protoscore.asking.dispatch import Budget
         from protoscore.asking.ledger import Ledger
         from protoscore.asking.protocol import Protocol
 
@@ -94,7 +101,11 @@ class VieScore:
             "consistency": Protocol("vie_score/consistency", CONSISTENCY, Consistency),
             "quality": Protocol("vie_score/quality", QUALITY, Quality),
         }
+        self._budget = Budget(max_calls, max_tokens, max_cost)
+        self._budget.check()
         self._ledger = Ledger(Path(replies or ":memory:"))
+        if ask_lost or not self._judge.billed:
+            self._ledger.forget_lost(self._judge.name)
         self._stopped = ""
         self.name = f"vie_score:{self._judge.name}"
         self.revision: str = self._judge.revision
@@ -134,18 +145,20 @@ class VieScore:
 
     def _ask(self, questions: dict[str, Question]) -> dict[str, Reply]:
         """A reply, or why there is none, for every key; what the ledger knows is not asked."""
-        from protoscore.asking.dispatch import Asking, Budget, Patience
+        from protoscore.asking.dispatch import Asking, Patience
         from protoscore.vlms import Reply
 
+        failed: dict[str, Reply] = {}
+        lost = self._ledger.lost(questions)  # before new ones are in flight
         if not self._stopped:
-            known = self._ledger.replies(questions)
-            asking = Asking(self._judge, self._ledger, Budget(), Patience())
+            known = lost | set(self._ledger.replies(questions))
+            asking = Asking(self._judge, self._ledger, self._budget, Patience())
             asking.run(question for key, question in questions.items() if key not in known)
             self._stopped, failed = asking.stopped, asking.failed
-        else:
-            failed = {}
         unasked = Reply(failure="fatal", reason=self._stopped or "not asked")
-        return dict.fromkeys(questions, unasked) | failed | self._ledger.replies(questions)
+        found = dict.fromkeys(questions, unasked) | failed
+        found |= dict.fromkeys(lost, Reply(failure="permanent", reason=LOST))
+        return found | self._ledger.replies(questions)
 
     def _score(self, replies: dict[str, Reply]) -> Score:
         from protoscore.asking.reply import parse
@@ -155,9 +168,10 @@ class VieScore:
             if reply.failure:
                 return Score(None, Status.ERROR, f"{name}: {reply.reason}")
             parsed = parse(self._protocols[name], reply.text, reply.finish_reason)
-            if parsed.state != Status.OK or parsed.answer is None:
-                return Score(None, parsed.state, f"{name}: {parsed.reason}")
-            answers |= parsed.answer
+            for field in self._protocols[name].decisions:
+                if parsed.of(field) != Status.OK:
+                    return Score(None, parsed.of(field), f"{name}: {parsed.reason}")
+            answers |= parsed.answer or {}
         return Score(math.sqrt(answers["consistency"] * min(answers["naturalness"], answers["artifacts"])))
 
 

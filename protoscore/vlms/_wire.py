@@ -70,7 +70,10 @@ class Client(AsyncInferenceClient):
         form = body.get("response_format") or {}
         if "value" in form and str(self.model).startswith(("http://", "https://")):
             body["response_format"] = json_format(form["value"])
-        return await super()._inner_post(request_parameters, stream=stream)
+        data = await super()._inner_post(request_parameters, stream=stream)
+        if isinstance(data, bytes) and not data.lstrip().startswith(b"{"):
+            raise TypeError("not a JSON object")
+        return data
 
 
 async def _bound(response: httpx2.Response) -> None:
@@ -155,9 +158,7 @@ def failure_of(error: Exception, key: str, address: str = "the server") -> Reply
         return Reply(failure="transient", reason=f"no reply in time from {address}")
     if isinstance(error, httpx2.TransportError):
         return Reply(failure="transient", reason=f"connection to {address} failed ({type(error).__name__})")
-    if isinstance(
-        error, (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError, AttributeError, AssertionError, zlib.error)
-    ):
+    if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError, AttributeError, zlib.error)):
         return Reply(failure="transient", reason=f"the reply is not what a chat server sends ({type(error).__name__})")
     return Reply(failure="permanent", reason=scrubbed(f"{type(error).__name__}: {error}", key))
 

@@ -119,6 +119,19 @@ def test_a_budget_that_cannot_be_kept_ends_the_run(tmp_path, budget, said):
     assert pq.read_table(tmp_path / "run" / "verdicts.parquet").num_rows == 200
 
 
+def test_a_state_is_asked_again_on_demand_and_only_that(tmp_path):
+    body = """n = int(re.search(r"No. (\\d+)", request.prompt)[1])
+    asked.append(n); return '{"score": 3}' if n % 2 or asked.count(n) > 1 else "hm"
+asked = []"""
+    rule = judge(tmp_path, body)
+    first = judge_items(ALIGNMENT, some_items(6), rule, tmp_path / "run")
+    assert (
+        first.states == {"ok": 3, "invalid": 3} and judge_items(ALIGNMENT, some_items(6), rule, tmp_path / "run").asked_now == 0
+    )
+    again = judge_items(ALIGNMENT, some_items(6), rule, tmp_path / "run", retry=[Status.INVALID])
+    assert (again.asked_now, again.states) == (3, {"ok": 6})
+
+
 def test_labels_are_shuffled_by_item_and_seed_and_numbers_are_not(tmp_path):
     first, again, other = label_order(P, 5), label_order(P, 5), label_order(P, 6)
     assert first == again and sorted(first["race"]) == sorted(other["race"]) == sorted(P.fields["race"].labels)
