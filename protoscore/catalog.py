@@ -15,6 +15,7 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast, get_args, get_type_hints
@@ -99,19 +100,24 @@ def option_names(kind: str, spec: str) -> set[str] | None:
 
 def _find(kind: str, spec: str) -> tuple[str, Callable[..., Any]]:
     """The name of a component, and what makes it."""
-    if kind == "scorers" and spec.endswith(".py"):
-        from protoscore.scorers._custom import load_file
-
-        return spec, lambda: load_file(Path(spec))
+    custom = _custom(kind)
+    if custom and spec.endswith(".py"):
+        return spec, lambda: custom.load_file(Path(spec))
     name, _, _ = spec.partition(":")
     found = module(kind, name)
-    if kind == "scorers" and not hasattr(found, "create"):
-        from protoscore.scorers._custom import CustomMetric
-
-        return name, lambda: CustomMetric(found, name)
+    if custom and not hasattr(found, "create"):
+        return name, lambda: custom.adopt(found, name)
     if not callable(getattr(found, "create", None)):
         raise ConfigError(f"{_one(kind)} {name!r} defines no function create; see CONTRIBUTING.md")
     return name, found.create
+
+
+def _custom(kind: str) -> ModuleType | None:
+    """What makes components of a user's own files and plain modules, where a kind takes those: its module ``_custom``."""
+    package = import_module(f"protoscore.{kind}") if names(kind) else None
+    if package is None or find_spec(f"{package.__name__}._custom") is None:
+        return None
+    return import_module(f"{package.__name__}._custom")
 
 
 def _parameters(create: Callable[..., Any]) -> dict[str, Any] | None:

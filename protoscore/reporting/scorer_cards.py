@@ -12,7 +12,7 @@ from rich.text import Text
 from protoscore.catalog import added, module, names
 from protoscore.errors import UnknownName
 from protoscore.scorers import Facts, facts_of
-from protoscore.scorers._custom import CustomMetric
+from protoscore.scorers._custom import adopt
 
 WIDE = 130  # columns from which a table reads better than blocks
 
@@ -24,7 +24,7 @@ def all_facts() -> dict[str, Facts]:
 
 def _facts(name: str) -> Facts:
     found = module("scorers", name)
-    return facts_of(found) if hasattr(found, "create") else CustomMetric(found, name).facts
+    return facts_of(found) if hasattr(found, "create") else adopt(found, name).facts
 
 
 def print_list(console: Console | None = None) -> None:

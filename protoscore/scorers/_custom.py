@@ -130,3 +130,8 @@ def _beside(file: Path, folder: Path) -> Iterator[Path]:
         for name in [module, *(f"{module}.{alias.name}".strip(".") for alias in node.names)]:
             at = root.joinpath(*name.split(".")) if name else root
             yield from (path for path in (at.with_name(f"{at.name}.py"), at / "__init__.py") if path.is_file())
+
+
+def adopt(module: ModuleType, name: str) -> CustomMetric:
+    """The metric of an installed module that has no more than a function ``score``."""
+    return CustomMetric(module, name)
