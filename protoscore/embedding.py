@@ -29,7 +29,7 @@ from protoscore.folder import claim, locked, whole_file, write_manifest
 from protoscore.provenance import made_with
 from protoscore.schema import Status
 from protoscore.sources.decoding import Decoder, Picture, batches, what_happened
-from protoscore.sources.rows import Rows
+from protoscore.sources.rows import Rows, keys_of
 from protoscore.sqlite import connect, transaction
 
 STORE, TABLE = "vectors.sqlite", "embeddings.parquet"
@@ -52,7 +52,7 @@ class Embedded(NamedTuple):
     vector: bytes | None = None
 
 
-class Counts(NamedTuple):
+class EmbeddingCounts(NamedTuple):
     """What a run did. ``embedded_now`` counts pictures, the others rows; ``reason`` is the commonest of a failure."""
 
     rows: int
@@ -80,7 +80,7 @@ class _Block(NamedTuple):
         return {image: hashlib.sha256(f"{makeup}\x1f{image}".encode()).hexdigest()[:40] for image in self.rows}
 
 
-def embed_rows(rows: Rows, embedder: Embedder, out: Path) -> Counts:
+def embed_rows(rows: Rows, embedder: Embedder, out: Path) -> EmbeddingCounts:
     """Embed the picture of every row and write ``out/embeddings.parquet``: id, the key columns of ``rows``, status, reason,
     vector (list of float32, null where there is none).
 
@@ -107,7 +107,7 @@ def embed_rows(rows: Rows, embedder: Embedder, out: Path) -> Counts:
         finally:
             store.close()
     commonest = reasons.most_common(1)
-    return Counts(len(lines), made, len(lines) - states[Status.OK.value], commonest[0][0] if commonest else "")
+    return EmbeddingCounts(len(lines), made, len(lines) - states[Status.OK.value], commonest[0][0] if commonest else "")
 
 
 def _lines(rows: Rows) -> Iterator[_Line]:
@@ -116,7 +116,7 @@ def _lines(rows: Rows) -> Iterator[_Line]:
             raise DatasetError(
                 f"{rows.source}: row {row.id!r} has {len(row.images)} pictures, not one; a vector is of one picture"
             )
-        keys = tuple(str(row.fields[name]) for name in rows.columns)
+        keys = keys_of(row, rows.columns)
         yield _Line(row.id, keys, hashlib.sha256(row.images[0]).hexdigest())
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from protoscore.errors import DatasetError
 from protoscore.folder import whole_file
-from protoscore.sources.rows import TEXT, Row, Rows
+from protoscore.sources.rows import TEXT, Row, Rows, keys_of
 
 NAME = "rows.parquet"
 _TEXT, _IMAGE = "__text", "__sha256"  # beside the key columns, whose names the source chooses
@@ -128,7 +128,7 @@ def _write(rows: Rows, path: Path, fingerprint: str | None) -> None:
         lines: list[tuple[str, ...]] = []
         for row in rows.rows():
             text, image = pair_of(row, rows.source)
-            keys = (row.id, *(str(row.fields[name]) for name in rows.columns))
+            keys = (row.id, *keys_of(row, rows.columns))
             lines.append((*keys, text, hashlib.sha256(image).hexdigest()))
             if len(lines) == _BATCH:
                 writer.write_batch(_record(lines, schema))

@@ -61,6 +61,11 @@ def files_fingerprint(files: Iterable[Path], parameters: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
+def keys_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
+    """The fields of a row that a table keeps, as text; empty where it lacks one."""
+    return tuple("" if row.fields.get(name) is None else str(row.fields[name]) for name in columns)
+
+
 RowSource = Rows | Iterable[Row]
 
 
