@@ -51,10 +51,17 @@ def fetch(source: str, revision: str | None = None, files: Sequence[str] = ("*.s
     raise CheckpointError(f"{source} holds no {' or '.join(files)}; {advice}")
 
 
-def load_model(kind: Any, checkpoint: Checkpoint, dtype: str = "float32", device: str | None = None) -> PreTrainedModel:
+def load_model(
+    kind: Any, checkpoint: Checkpoint, dtype: str = "float32", device: str | None = None,
+    may_lack: tuple[str, ...] = (), may_have_more: bool = False,
+) -> PreTrainedModel:  # fmt: skip
     """Load a transformers model, ready for inference, and refuse weights that are missing or left over.
 
     ``kind`` is a model class or an auto class. Pickled code is never run: ``.bin`` files are read as plain tensors.
+
+    Args:
+        may_lack: what the keys begin with that may be missing, since nobody reads what they give.
+        may_have_more: left over weights are no mistake, as those of a head that is not used.
     """
     place = pick_device(device)
     try:
@@ -70,8 +77,10 @@ def load_model(kind: Any, checkpoint: Checkpoint, dtype: str = "float32", device
         )
     except (OSError, ValueError, RuntimeError, SafetensorError, UnpicklingError) as error:
         raise CheckpointError(f"{checkpoint.source} cannot be loaded ({first_line(error)})") from error
-    for what in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-        refuse_keys(checkpoint.source, what.replace("_", " "), [key if isinstance(key, str) else key[0] for key in info[what]])
+    named = {what: [key if isinstance(key, str) else key[0] for key in keys] for what, keys in info.items() if "keys" in what}
+    refuse_keys(checkpoint.source, "missing keys", [k for k in named["missing_keys"] if not k.startswith(may_lack)])
+    refuse_keys(checkpoint.source, "unexpected keys", [] if may_have_more else named["unexpected_keys"])
+    refuse_keys(checkpoint.source, "mismatched keys", named["mismatched_keys"])
     return model.eval().to(place)
 
 

@@ -5,6 +5,8 @@ Filters on tensors round differently, which moves scores in the third digit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from PIL import Image
 from torchvision.transforms import functional
@@ -21,10 +23,12 @@ def stretched(image: Image.Image, side: int) -> torch.Tensor:
     return _normalised(functional.resize(image.convert("RGB"), [side, side], BICUBIC))
 
 
-def cropped(image: Image.Image, side: int) -> torch.Tensor:
-    """Shortest side to ``side``, then the square in the middle; (3, side, side) float32."""
-    image = middle(image.convert("RGB"))
-    return _normalised(functional.center_crop(functional.resize(image, [side], BICUBIC), [side, side]))
+def cropped(
+    image: Image.Image, side: int, shortest: int | None = None, mean: Sequence[float] = MEAN, std: Sequence[float] = STD
+) -> torch.Tensor:
+    """Shortest side to ``shortest`` (``side`` if None), then the square in the middle; (3, side, side) float32."""
+    resized = functional.resize(middle(image.convert("RGB")), [shortest or side], BICUBIC)
+    return _normalised(functional.center_crop(resized, [side, side]), mean, std)
 
 
 def padded(image: Image.Image, side: int) -> torch.Tensor:
@@ -48,5 +52,5 @@ def middle(image: Image.Image) -> Image.Image:
     return image.crop((left, top, image.width - left, image.height - top))
 
 
-def _normalised(image: Image.Image) -> torch.Tensor:
-    return functional.normalize(functional.to_tensor(image), MEAN, STD)
+def _normalised(image: Image.Image, mean: Sequence[float] = MEAN, std: Sequence[float] = STD) -> torch.Tensor:
+    return functional.normalize(functional.to_tensor(image), mean, std)

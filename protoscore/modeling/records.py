@@ -34,6 +34,27 @@ def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
     return _digest(tokenizer.backend_tokenizer.to_str())
 
 
+def image_processor_of(checkpoint: Checkpoint) -> Any:
+    """The image processor of a checkpoint, in its Pillow form where there is one.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    from transformers import AutoImageProcessor
+
+    try:
+        return AutoImageProcessor.from_pretrained(
+            checkpoint.path, backend="pil", local_files_only=True, trust_remote_code=False
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{checkpoint.source} has no image processor ({str(error).strip().splitlines()[0]})") from error
+
+
+def rules_digest(image_processor: Any) -> str:
+    """A short name for what an image processor does."""
+    return _digest(json.dumps(image_processor.to_dict(), sort_keys=True, default=str))
+
+
 def processor_digest(processor: ProcessorMixin) -> str:
     """A short name for tokenizer, chat template and image processor."""
     image_rules = json.dumps(processor.image_processor.to_dict(), sort_keys=True, default=str)

@@ -23,10 +23,9 @@ from protoscore.schema import Status
 from protoscore.scorers import Score, Scorer, Separable, number
 from protoscore.scoring.described import AnyScorer
 from protoscore.scoring.index import Block
-from protoscore.sources.decoding import Decoder, Picture, what_happened
+from protoscore.sources.decoding import Decoder, Picture, batches, what_happened
 from protoscore.sources.rows import Row, Rows
 
-BATCH_PIXELS = 200_000_000  # a batch of pictures closes early here, so that a few huge ones cannot fill the memory
 CHANGED = Picture(None, Status.ERROR, "changed while scoring; run the command again")
 SKIP = 512  # rows; a longer gap is left out by opening the source anew
 
@@ -145,7 +144,7 @@ def _score_apart(clock: _Clock, block: Block, pictures: Iterator[Picture]) -> li
     for pair, image in enumerate(block.images):
         pairs_of.setdefault(image, []).append(pair)
     outcomes: dict[int, PairOutcome] = {}
-    for batch in _batches(zip(pairs_of, pictures, strict=True), scorer.batch_size, lambda item: item[1]):
+    for batch in batches(zip(pairs_of, pictures, strict=True), scorer.batch_size, lambda item: item[1]):
         readable = [(name, picture.image) for name, picture in batch if picture.image is not None]
         features = clock.run("image features", lambda some: scorer.encode_images([image for _, image in some]), readable)
         by_name: dict[str, Any] = {name: Failure(p.status, p.reason) for name, p in batch if p.image is None}
@@ -185,7 +184,7 @@ def _score_pairs(clock: _Clock, block: Block, pictures: Iterator[Picture]) -> li
     """Any other metric: whole pairs, in order of the length of their text."""
     outcomes: dict[int, PairOutcome] = {}
     ordered = zip(_by_length(block.texts), pictures, strict=True)
-    for batch in _batches(ordered, clock.scorer.batch_size, lambda item: item[1]):
+    for batch in batches(ordered, clock.scorer.batch_size, lambda item: item[1]):
         outcomes |= {pair: PairOutcome(p.status, None, p.reason) for pair, p in batch if p.image is None}
         readable = [(pair, picture.image) for pair, picture in batch if picture.image is not None]
         scores = clock.run("scores", lambda some: _score(clock.scorer, block, some), readable)
@@ -214,18 +213,3 @@ def _outcome(score: Score | Failure, cut: bool = False) -> PairOutcome:
 
 def _by_length(texts: list[str]) -> list[int]:
     return sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
-
-
-def _batches(items: Iterable[T], size: int, picture: Callable[[T], Picture]) -> Iterator[list[T]]:
-    """At most ``size`` items and, beyond the first, no more than so many pixels."""
-    batch: list[T] = []
-    pixels = 0
-    for item in items:
-        held = picture(item).pixels
-        if batch and (len(batch) == size or pixels + held > BATCH_PIXELS):
-            yield batch
-            batch, pixels = [], 0
-        batch.append(item)
-        pixels += held
-    if batch:
-        yield batch

@@ -58,8 +58,9 @@ def ranks() -> PartialState | None:
     if not launched():  # and does without torch
         return None
     with needs("models"):
+        import torch
         from accelerate import PartialState
-    # A slow rank is not a dead rank: the launcher ends the others when one dies.
-    state = PartialState(timeout=timedelta(days=30))
+    # Without a GPU it has to be told so. A slow rank is not a dead rank: the launcher ends the others when one dies.
+    state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(days=30))
     atexit.register(state.destroy_process_group)
     return state

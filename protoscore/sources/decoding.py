@@ -39,6 +39,7 @@ from protoscore.schema import Status
 
 MAX_PIXELS = 50_000_000
 AHEAD_PIXELS = 200_000_000  # decoded and not yet scored: 600 MB at most, plus one picture
+BATCH_PIXELS = 200_000_000  # a batch of pictures closes early here, so that a few huge ones cannot fill the memory
 SMALL = 64 * 64  # pixels that are decoded faster than a thread is woken
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 
@@ -161,6 +162,21 @@ class Decoder:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def batches(items: Iterable[T], size: int, picture: Callable[[T], Picture]) -> Iterator[list[T]]:
+    """At most ``size`` items and, beyond the first, no more than so many pixels."""
+    batch: list[T] = []
+    pixels = 0
+    for item in items:
+        held = picture(item).pixels
+        if batch and (len(batch) == size or pixels + held > BATCH_PIXELS):
+            yield batch
+            batch, pixels = [], 0
+        batch.append(item)
+        pixels += held
+    if batch:
+        yield batch
 
 
 def _pixels(data: bytes) -> int:

@@ -254,7 +254,7 @@ def test_a_new_store_is_opened_by_many_at_the_same_moment(tmp_path):
 
 
 def test_a_second_process_is_told_to_wait_and_a_shard_is_not(processes, work, tmp_path):
-    slow = processes(*work, str(tmp_path / "run"), 0.05)
+    slow = processes(*work, str(tmp_path / "run"), 0.02)
     slow.start()
     while not scored_pairs(tmp_path / "run") and slow.is_alive():
         time.sleep(0.01)

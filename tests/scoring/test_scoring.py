@@ -25,10 +25,9 @@ from protoscore.benchmarks.protobias import ProtoBias
 from protoscore.benchmarks.protobias.cells import CellRows
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.benchmarks.protobias.tables import read_scores
-from protoscore.catalog import load, names
-from protoscore.errors import UnknownName
+from protoscore.catalog import load
 from protoscore.schema import Status
-from protoscore.scorers import Score, facts_of
+from protoscore.scorers import Score
 from protoscore.scoring.stage import score_rows
 from protoscore.sources.records import HubRecords, picture_bytes
 from tests.conftest import ROOT, cli
@@ -83,31 +82,23 @@ def test_floors(dataset, tmp_path):
     assert random_.incongruent.low < 0.5 < random_.incongruent.high and random_.gap.low < 0 < random_.gap.high
 
 
-def test_scorers_state_their_facts_and_stay_light():
-    from importlib import import_module
-
-    for name in names("scorers"):
-        facts = facts_of(import_module(f"protoscore.scorers.{name}"))
-        assert facts.question.endswith("?") and facts.licence and facts.paper
-        assert facts.low is None or facts.low <= facts.high
-
-
 SCORE = "from protoscore.cli import main; main()"
 
 
+SLOW = """import time
+from protoscore.scorers.random import Random
+batch_size, drawn = 8, Random(seed=5)
+
+def score(images, texts):
+    time.sleep(0.1)
+    return drawn.score(images, texts)
+"""
+
+
 def score_command(dataset: Path, out: Path) -> list[str]:
-    options = ["score", str(dataset), "-s", "random", "-s", "tests.slow", "--out", str(out)]
-    # A real scorer would be as slow as this one; the floors are too fast to be killed halfway.
-    slow = (
-        "import time, protoscore.scorers.random as r, protoscore.catalog as c\n"
-        "class Slow(r.Random):\n"
-        "    name, batch_size = 'slow', 8\n"
-        "    def score(self, images, texts):\n"
-        "        time.sleep(0.1); return super().score(images, texts)\n"
-        "known = c.load\n"
-        "c.load = lambda kind, name, **o: Slow(seed=5) if name == 'tests.slow' else known(kind, name, **o)\n"
-    )
-    return [sys.executable, "-c", slow + SCORE, *options]
+    metric = dataset.parent / "slow.py"  # as slow as a real one; the floors are too fast to be killed halfway
+    metric.write_text(SLOW)
+    return [sys.executable, "-c", SCORE, "score", str(dataset), "-s", "random", "-s", str(metric), "--out", str(out)]
 
 
 def test_killed_at_random_moments_the_table_is_the_same_bit_for_bit(dataset, tmp_path):
@@ -188,11 +179,6 @@ def test_bad_input_is_one_line_exit_code_2_and_nothing_written(dataset, tmp_path
     lines = result.stderr.strip().splitlines()
     assert says in lines[-1] and "Traceback" not in result.stderr
     assert not list((tmp_path / "out").rglob("*.parquet")) if (tmp_path / "out").exists() else True
-
-
-def test_unknown_component_names_the_kind():
-    with pytest.raises(UnknownName, match="unknown generator 'scenes'; did you mean 'scene'"):
-        load("generators", "scenes")
 
 
 def test_a_hub_dataset_gives_the_rows_of_its_files(dataset, tmp_path, monkeypatch):
