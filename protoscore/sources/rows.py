@@ -66,11 +66,6 @@ def keys_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple("" if row.fields.get(name) is None else str(row.fields[name]) for name in columns)
 
 
-def keys_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
-    """The fields of a row that a table keeps, as text; empty where it lacks one."""
-    return tuple("" if row.fields.get(name) is None else str(row.fields[name]) for name in columns)
-
-
 RowSource = Rows | Iterable[Row]
 
 
