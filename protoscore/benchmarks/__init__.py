@@ -68,11 +68,15 @@ class Benchmark:
 
     def page(self, results: Results, run: Path) -> str:
         """A self-contained HTML page; by default the tables of estimates."""
-        return summary_page(results, run) if "summaries" in results.details else estimates_page(results, run)
+        return summary_page(results, run) if self._is_summary(results) else estimates_page(results, run)
 
     def shown(self, results: Results) -> list[RenderableType]:
         """What a terminal shows; by default one line per scorer or model."""
-        return [summary_table(results) if "summaries" in results.details else results_table(results)]
+        return [summary_table(results) if self._is_summary(results) else results_table(results)]
+
+    def _is_summary(self, results: Results) -> bool:
+        """Whether these are the means over a team's own pictures, which have a page of their own."""
+        return not self.name and "summaries" in results.details
 
 
 def of_run(run: Path, source: str | None = None, **options: Any) -> Benchmark:
