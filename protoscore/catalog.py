@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast, get_args, get_type_hints
+from typing import Any, NamedTuple, cast, get_args, get_type_hints
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
@@ -78,7 +78,7 @@ def load(kind: str, spec: str, **options: Any) -> Any:
     known = _parameters(create)
     _, _, source = spec.partition(":")
     if source and name != spec:
-        if known is not None and "source" not in known:
+        if "source" not in known.types:
             raise ConfigError(f"{name} takes no source; leave ':{source}' out")
         options["source"] = source
     chosen = {option: _value(name, option, value, known) for option, value in options.items()}
@@ -91,11 +91,19 @@ def load(kind: str, spec: str, **options: Any) -> Any:
         raise ConfigError(f"{_one(kind)} {name!r} could not be made ({type(error).__name__}: {reason})") from error
 
 
-def option_names(kind: str, spec: str) -> set[str] | None:
-    """The options that a component takes; None where it hands on what it does not know itself."""
+class KnownOptions(NamedTuple):
+    """What a component can be told: each option's type (Any where it is not stated), and whether it hands on what else it is
+    given, as a metric does that asks a model."""
+
+    types: dict[str, Any]
+    hands_on: bool
+
+
+def options_of(kind: str, spec: str) -> KnownOptions:
+    """The options of a component, beside its source."""
     _, create = _find(kind, spec)
-    known = _parameters(create)
-    return None if known is None else known.keys() - {"source"}
+    types, hands_on = _parameters(create)
+    return KnownOptions({name: hint for name, hint in types.items() if name != "source"}, hands_on)
 
 
 def _find(kind: str, spec: str) -> tuple[str, Callable[..., Any]]:
@@ -120,23 +128,23 @@ def _custom(kind: str) -> ModuleType | None:
     return import_module(f"{package.__name__}._custom")
 
 
-def _parameters(create: Callable[..., Any]) -> dict[str, Any] | None:
-    """Each parameter of a component with its type (Any where that is unknown); None where anything is taken."""
-    taken: dict[str, Any] = {}
+def _parameters(create: Callable[..., Any]) -> KnownOptions:
+    """Of ``create``, or where it has none of its own, of the classes that it hands them to."""
+    types: dict[str, Any] = {}
+    hands_on = False
     for call in _makers(create):
-        signature = inspect.signature(call)
-        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
-            return None
-        taken |= dict.fromkeys(signature.parameters, Any) | _hints(call)
-    return {name: taken[name] for name in taken if name not in ("self", "return")}
+        parameters = inspect.signature(call).parameters.values()
+        hands_on |= any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+        hints = _hints(call)
+        types |= {p.name: hints.get(p.name, Any) for p in parameters if p.kind is not p.VAR_KEYWORD}
+    return KnownOptions(types, hands_on)
 
 
-def _makers(create: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """``create`` itself, or where it hands its options on, the class or the classes that it says to return."""
-    parameters = inspect.signature(create).parameters.values()
-    given = _hints(create).get("return") if any(p.kind is p.VAR_KEYWORD for p in parameters) else None
-    classes: list[Any] = [kind for kind in (get_args(given) or (given,)) if isinstance(kind, type)]
-    yield from classes or [create]
+def _makers(create: Callable[..., Any]) -> list[Callable[..., Any]]:
+    parameters = inspect.signature(create).parameters
+    handed = any(p.kind is p.VAR_KEYWORD for p in parameters.values()) and parameters.keys() <= {"source", "options"}
+    given = _hints(create).get("return") if handed else None
+    return [kind for kind in (get_args(given) or (given,)) if isinstance(kind, type)] or [create]
 
 
 def _hints(call: Callable[..., Any]) -> dict[str, Any]:
@@ -146,15 +154,15 @@ def _hints(call: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def _value(name: str, option: str, value: Any, known: Mapping[str, Any] | None) -> Any:
+def _value(name: str, option: str, value: Any, known: KnownOptions) -> Any:
     """An option's value as the type that it is declared with."""
-    if known is None:
-        return value
-    if option not in known:
-        others = known.keys() - {"source"}
+    if option not in known.types:
+        if known.hands_on:
+            return value
+        others = known.types.keys() - {"source"}
         raise ConfigError(f"{name} has no option {option!r}; {suggestion(option, others) if others else 'it takes none'}")
     try:
-        kind = TypeAdapter(known[option], config=ConfigDict(arbitrary_types_allowed=True, coerce_numbers_to_str=True))
+        kind = TypeAdapter(known.types[option], config=ConfigDict(arbitrary_types_allowed=True, coerce_numbers_to_str=True))
         return kind.validate_python(value)
     except PydanticUserError:  # a type that it cannot check
         return value

@@ -23,9 +23,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from rich.progress import track
 
+from protoscore.batches import batched
 from protoscore.embedders import Embedder
 from protoscore.errors import DatasetError, ProtoscoreError
-from protoscore.folder import claim, locked, whole_file, write_manifest
+from protoscore.folder import claimed, whole_file, write_manifest
 from protoscore.provenance import made_with
 from protoscore.schema import Status
 from protoscore.sources.decoding import Decoder, Picture, batches, what_happened
@@ -93,8 +94,7 @@ def embed_rows(rows: Rows, embedder: Embedder, out: Path) -> EmbeddingCounts:
     who: dict[str, Any] = {"name": embedder.name, "revision": embedder.revision, "parameters": embedder.parameters}
     who |= {"batch_size": embedder.batch_size, "dimension": embedder.dimension}
     content = hashlib.sha256(json.dumps([list(rows.columns), lines]).encode()).hexdigest()
-    claim(out, "embed", {"rows": content, "embedder": who})
-    with locked(out, "embed"):
+    with claimed(out, "embed", {"rows": content, "embedder": who}):
         store = _Store(out / STORE)
         try:
             blocks = list(_blocks(lines, embedder.batch_size))
@@ -124,9 +124,7 @@ def _blocks(lines: list[_Line], size: int) -> Iterator[_Block]:
     first: dict[str, int] = {}
     for number, line in enumerate(lines):
         first.setdefault(line.image, number)
-    images = list(first)
-    for start in range(0, len(images), size):
-        yield _Block({image: first[image] for image in images[start : start + size]})
+    return (_Block(dict(part)) for part in batched(first.items(), size))
 
 
 def _embed_missing(rows: Rows, embedder: Embedder, blocks: list[_Block], keys: dict[str, str], store: _Store) -> int:
@@ -207,8 +205,7 @@ def _write_table(
     reasons: Counter[str] = Counter()
     options = {"compression": "snappy", "use_content_defined_chunking": True, "write_page_index": True}
     with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
-        for start in range(0, len(lines), ROW_GROUP):
-            part = lines[start : start + ROW_GROUP]
+        for part in batched(lines, ROW_GROUP):
             known = store.known({keys[line.image] for line in part})
             found = [known[keys[line.image]] for line in part]
             states.update(one.status.value for one in found)
@@ -227,10 +224,8 @@ class _Store:
         self._db = connect(path, _SCHEMA)
 
     def known(self, keys: Iterable[str]) -> dict[str, Embedded]:
-        wanted = list(keys)
         found: dict[str, Embedded] = {}
-        for start in range(0, len(wanted), 500):
-            part = wanted[start : start + 500]
+        for part in batched(keys, 500):
             marks = ",".join("?" * len(part))
             query = f"SELECT key, status, reason, vector FROM vectors WHERE key IN ({marks})"
             found |= {key: Embedded(Status(state), why, vector) for key, state, why, vector in self._db.execute(query, part)}

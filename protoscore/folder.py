@@ -22,7 +22,7 @@ from protoscore.errors import DatasetError, ProtoscoreError, first_line
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
-_PASSING = re.compile(r"\.lock|\..+\.(?:part|owner)")  # names of what belongs to a running process, and is not content
+_PASSING = re.compile(r"\.lock|\..+\.part")  # names of what belongs to a running process, and is not content
 
 
 @contextmanager

@@ -18,18 +18,24 @@ from protoscore.errors import ConfigError, MissingExtra, ProtoscoreError, Unknow
 from protoscore.scorers import facts_of
 from tests.conftest import ROOT, cli, run
 
-EVERY = [(kind, name) for kind in KINDS for name in names(kind) if hasattr(module(kind, name), "create")]
+EVERY = [(kind, name) for kind in (*KINDS, "benchmarks.protobias.writers") for name in names(kind)]
+EVERY = [(kind, name) for kind, name in EVERY if kind != "benchmarks" or hasattr(module(kind, name), "create")]
 HERE = {  # what needs neither a download nor a server; {replies} is a file
     "scorers": ["constant", "random", "protoscore"],
     "vlms": ["local", "chat:some-model@http://localhost:9/v1", "scripted:{replies}"],
     "generators": ["scene"],
-    "image_filters": ["geometric"],
+    "image_filters": ["geometric", "vlm:protobias/image_filter:local"],
+    "benchmarks": ["protobias"],
+    "benchmarks.protobias.writers": ["template"],
     "embedders": ["scene"],
 }
 OFFERS = {
     "scorers": ("name", "revision", "parameters", "batch_size", "facts", "score"),
     "vlms": ("name", "revision", "parameters", "batch_size", "concurrency", "billed", "reply", "close"),
-    "generators": ("name", "parameters", "photographic", "generate"),
+    "generators": ("name", "revision", "parameters", "photographic", "batch_size", "generate"),
+    "image_filters": ("name", "revision", "parameters", "measure"),
+    "benchmarks": ("name", "tasks", "pictures", "items", "evaluate", "page"),
+    "benchmarks.protobias.writers": ("name", "revision", "parameters", "write"),
     "embedders": ("name", "revision", "parameters", "batch_size", "dimension", "embed"),
 }
 
@@ -48,17 +54,14 @@ def test_create_takes_options_by_name(kind, name):
     assert next(iter(parameters), "source") == "source" or "source" not in parameters, "source comes first"
     for parameter in parameters.values():
         assert parameter.kind is parameter.VAR_KEYWORD or parameter.default is not parameter.empty, "each may be left out"
-    taken = catalog._parameters(create)
-    if taken is not None:
-        assert all(kind is not inspect.Parameter.empty for kind in taken.values())
     for call in catalog._makers(create) if parameters else ():
         assert get_type_hints(call.__init__ if isinstance(call, type) else call), "types that can be looked up"
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERY)
 def test_an_unknown_option_is_one_line_before_anything_is_loaded(kind, name):
-    if catalog.option_names(kind, name) is None:
-        assert (kind, name) == ("scorers", "vie_score"), "whose options are its judge's"
+    if catalog.options_of(kind, name).hands_on:
+        assert name in ("vie_score", "vlm"), "the others' options are their own, these ask a model that has some"
         return
     message = said(lambda: load(kind, name, no_such_option=1))
     assert message.startswith(f"{name} has no option 'no_such_option'; ")
@@ -67,8 +70,7 @@ def test_an_unknown_option_is_one_line_before_anything_is_loaded(kind, name):
 
 @pytest.mark.parametrize(("kind", "name"), EVERY)
 def test_a_source_where_none_is_taken_is_one_line(kind, name):
-    taken = catalog._parameters(module(kind, name).create)
-    if taken is not None and "source" not in taken:
+    if "source" not in catalog._parameters(module(kind, name).create).types:
         assert said(lambda: load(kind, f"{name}:somewhere")) == f"{name} takes no source; leave ':somewhere' out"
 
 
@@ -238,6 +240,7 @@ def test_an_option_goes_to_the_scorers_that_have_it(tmp_path):
     specs = ["random", "vie_score:scripted:x.jsonl"]
     shared = share_options(specs, {"seed": "1", "batch_size": "2"})
     assert shared == {"random": {"seed": "1"}, specs[1]: {"batch_size": "2"}}
+    assert share_options(specs, {"max_calls": "3"}) == {"random": {}, specs[1]: {"max_calls": "3"}}
     with pytest.raises(ConfigError, match="constant: no option 'seed'; they take none"):
         share_options(["constant"], {"seed": "1"})
     with pytest.raises(UnknownName, match="unknown scorer 'constan'"):

@@ -73,7 +73,7 @@ def judge(
     from protoscore.asking.protocol import load_protocol
     from protoscore.asking.questions import Robustness
     from protoscore.catalog import load
-    from protoscore.cli.named_values import listed, typed
+    from protoscore.cli.named_values import listed, pairs, typed
     from protoscore.errors import ConfigError, UnknownName
     from protoscore.judging.cascade import Rule
     from protoscore.judging.cascade import cascade as run_cascade
@@ -86,8 +86,8 @@ def judge(
     asked = load_protocol(protocol, **typed(protocol_option, "--protocol-option"))
     named = {"prompt": prompt_column, "file": file_column}
     source = rows_from(items, images, prompts, named, split, limit, image, field, id_column)
-    component = load("vlms", judge_, **typed(option, "--option"))
-    other = load("vlms", second, **typed(second_option, "--second-option")) if second else None
+    component = load("vlms", judge_, **pairs(option, "--option"))
+    other = load("vlms", second, **pairs(second_option, "--second-option")) if second else None
     how = Robustness(("", *variant), samples, shuffle, orders == "all")
     for state in retry:
         if state not in set(Status):

@@ -65,7 +65,7 @@ def images(
 ) -> None:
     """Make pictures with any generator. What is there is not made again."""
     from protoscore.catalog import load
-    from protoscore.cli.named_values import typed
+    from protoscore.cli.named_values import pairs
     from protoscore.images import make_pictures
     from protoscore.schema import Status
 
@@ -73,7 +73,7 @@ def images(
         if state not in set(Status) - {Status.OK, Status.ABSTAINED}:
             raise UnknownName("state", state, ("error", "invalid", "refused"))
     wanted, parameters, parent = _wanted(what, renditions, seed)
-    by = load("generators", generator, **typed(option, "--option"))
+    by = load("generators", generator, **pairs(option, "--option"))
     counts = make_pictures(wanted, by, out, parameters, parent, retry)
     print(f"{out}: " + ", ".join(f"{n} {status}" for status, n in counts.items()))
     print(f"Next: protoscore filter {out} --out {out}.filter, or protoscore score {out} -s SCORER --out RUN")
@@ -93,13 +93,13 @@ def filter_(
 ) -> None:
     """Score every picture 1-10 against its own description, and keep those that every filter gives enough."""
     from protoscore.catalog import load
-    from protoscore.cli.named_values import typed
+    from protoscore.cli.named_values import pairs
     from protoscore.filters import filter_pictures
 
     options: dict[str, dict[str, Any]] = {spec: {} for spec in image_filter}
     if len(options) < len(image_filter):
         raise ConfigError("a filter is named twice; name each of them once")
-    for name, value in typed(option, "--option").items():
+    for name, value in pairs(option, "--option").items():
         prefix, dot, rest = name.rpartition(".")
         meant = [spec for spec in options if spec.partition(":")[0] == prefix] if dot else list(options)
         if not meant or (len(meant) > 1 and not dot):

@@ -32,9 +32,9 @@ def report(
 
     from protoscore.benchmarks import of_run
     from protoscore.benchmarks import report as make_report
-    from protoscore.cli.named_values import typed
+    from protoscore.cli.named_values import pairs
 
-    benchmark = of_run(run, dataset, resamples=resamples, **typed(option, "--option"))
+    benchmark = of_run(run, dataset, resamples=resamples, **pairs(option, "--option"))
     results, page = make_report(run, benchmark, out)
     console = Console()
     for part in benchmark.shown(results):

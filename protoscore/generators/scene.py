@@ -46,7 +46,5 @@ class SceneGenerator:
         return Generated(None, Status.REFUSED, f"scenes are not drawn from a {type(wanted.spec).__name__}")
 
 
-def create(source: str | None = None, size: int = 256) -> SceneGenerator:
-    if source:
-        raise ConfigError("the scene generator has no models to choose from; name it 'scene'")
+def create(size: int = 256) -> SceneGenerator:
     return SceneGenerator(size)

@@ -31,7 +31,5 @@ class Geometric:
             yield Measured(score, reason=reason)
 
 
-def create(source: str | None = None) -> Geometric:
-    if source:
-        raise ConfigError("the geometric filter has nothing to choose from; name it 'geometric'")
+def create() -> Geometric:
     return Geometric()

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from protoscore.catalog import load, option_names
+from protoscore.catalog import load, options_of
 from protoscore.errors import ConfigError, DatasetError, UnknownName, suggestion
 from protoscore.folder import locked, write_manifest, write_text
 from protoscore.schema import Status
@@ -61,21 +61,21 @@ def load_scorers(
 
 
 def share_options(specs: Sequence[str], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Each scorer's share of ``options``: those that it has. What none of them names goes to those that hand options on.
+    """Each scorer's share of ``options``: those that it has. What none of them has goes to those that hand options on.
 
     Raises:
         ConfigError: no scorer has the option; the closest one is suggested.
     """
-    taken = {spec: option_names("scorers", spec) for spec in dict.fromkeys(specs)}
-    named: set[str] = set().union(*(names or () for names in taken.values()))
+    known = {spec: options_of("scorers", spec) for spec in dict.fromkeys(specs)}
+    named: set[str] = set().union(*(each.types for each in known.values()))
     unnamed = options.keys() - named
-    if unnamed and all(names is not None for names in taken.values()):
+    if unnamed and not any(each.hands_on for each in known.values()):
         first = min(unnamed)
-        known = suggestion(first, named) if named else "they take none"
-        raise ConfigError(f"{', '.join(taken)}: no option {first!r}; {known}")
+        hint = suggestion(first, named) if named else "they take none"
+        raise ConfigError(f"{', '.join(known)}: no option {first!r}; {hint}")
     return {
-        spec: {name: value for name, value in options.items() if name in (unnamed if names is None else names)}
-        for spec, names in taken.items()
+        spec: {name: value for name, value in options.items() if name in types or (hands_on and name in unnamed)}
+        for spec, (types, hands_on) in known.items()
     }
 
 

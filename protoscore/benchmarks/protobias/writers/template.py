@@ -133,7 +133,5 @@ class TemplateWriter:
     write = staticmethod(write)
 
 
-def create(source: str | None = None) -> TemplateWriter:
-    if source:
-        raise ConfigError("the template writer has nothing to choose from; name it 'template'")
+def create() -> TemplateWriter:
     return TemplateWriter()
