@@ -34,13 +34,13 @@ class Ask(NamedTuple):
     """One question about one item."""
 
     item: str
-    variant: str
-    sample: int
-    order: Order | None  # None: as in the schema
-    swapped: bool  # the item's two alternatives change places
-    prompt: str
-    schema: Mapping[str, Any]
-    seed: int | None
+    variant: str = ""
+    sample: int = 0
+    order: Order | None = None  # None: as in the schema
+    swapped: bool = False  # the item's two alternatives change places
+    prompt: str = ""  # empty where none could be written
+    schema: Mapping[str, Any] = {}
+    seed: int | None = None
 
 
 def asks(protocol: Protocol, item: Row, how: Robustness) -> Iterator[Ask]:

@@ -17,7 +17,7 @@ from protoscore.asking.protocol import Protocol
 from protoscore.asking.questions import Ask, Robustness, asks, check_item, digests_of, key_of, request_of
 from protoscore.asking.reply import parse
 from protoscore.asking.verdicts import Verdict, failed
-from protoscore.errors import DatasetError, ImageError
+from protoscore.errors import ConfigError, DatasetError, ImageError
 from protoscore.folder import claimed
 from protoscore.schema import Status
 from protoscore.sources.decoding import open_image
@@ -74,7 +74,7 @@ class _Round:
     ):  # fmt: skip
         self.run, self.judge, self.how, self.chosen, self._done, self._retry = run, judge, how, chosen, done, retry
         self.asked: list[tuple[Ask, str]] = []
-        self.broken: dict[str, str] = {}  # item -> why its pictures cannot be shown
+        self.broken: dict[str, tuple[str, str]] = {}  # item -> cause and reason why it cannot be asked about
         self._seen: set[str] = set()
         self._listing = False
         self._made = self._make()
@@ -100,7 +100,13 @@ class _Round:
 
     def _of_item(self, item: Row) -> Iterator[Question]:
         digests = digests_of(item)
-        made = [(ask, key_of(self.judge, ask, digests)) for ask in asks(self.run.protocol, item, self.how)]
+        try:
+            made = [(ask, key_of(self.judge, ask, digests)) for ask in asks(self.run.protocol, item, self.how)]
+        except (ConfigError, DatasetError) as error:  # e.g. it lacks a field that the first item had
+            self.broken[item.id] = "question", str(error)
+            self.asked.append((Ask(item.id), ""))
+            self._done(1)
+            return
         self.asked += made
         fresh = {key: ask for ask, key in made if key not in self._seen}
         self._seen |= set(fresh)
@@ -113,7 +119,7 @@ class _Round:
         try:
             images = tuple(open_image(data) for data in item.images)
         except ImageError as error:
-            self.broken[item.id] = str(error)
+            self.broken[item.id] = "image", str(error)
             self._done(len(fresh) - len(known))
             return
         for key, ask in fresh.items():
@@ -134,7 +140,7 @@ class _Round:
                 if key in replies:
                     found.append(self._read(ask, replies[key]))
                 elif ask.item in self.broken:
-                    found.append(failed(ask, self.judge.name, "image", self.broken[ask.item]))
+                    found.append(failed(ask, self.judge.name, *self.broken[ask.item]))
                 elif key in failures:
                     found.append(failed(ask, self.judge.name, failures[key].failure, failures[key].reason))
                 else:

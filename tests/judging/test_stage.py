@@ -351,6 +351,15 @@ def test_questions_without_a_picture_and_answers_in_free_words_are_ok_and_decide
     assert found["a"]["state"] == "ok" and not any(name.startswith("answer_") for name in found["a"])
 
 
+def test_an_item_without_what_the_question_needs_is_a_state_and_ends_nothing(tmp_path):
+    items = some_items(3)
+    items[1] = items[1]._replace(fields={"group": "g1"})
+    outcome = judge_items(ALIGNMENT, items, judge(tmp_path, """return '{"score": 3}'"""), tmp_path / "run")
+    assert outcome.states == {"ok": 2, "error": 1} and outcome.asked_now == 2
+    row = pq.read_table(tmp_path / "run" / "verdicts.parquet").to_pylist()[1]
+    assert (row["item"], row["cause"]) == ("00001", "question") and "'text'" in row["reason"]
+
+
 def test_a_field_that_its_labels_do_not_have_is_counted_and_costs_no_other(tmp_path):
     protocol = load_protocol("fairjudge/attributes")
     answer = {"gender": "male", "race": "South Asian", "age": "unspecified", "religion": "Sikh", "disability": "none"}
