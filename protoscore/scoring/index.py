@@ -126,7 +126,12 @@ def _write(rows: Rows, path: Path, fingerprint: str | None) -> None:
     schema = pa.schema([(name, pa.string()) for name in names], metadata={"fingerprint": fingerprint or ""})
     with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
         lines: list[tuple[str, ...]] = []
+        ids: set[bytes] = set()  # digests: a million of them are 80 MB
         for row in rows.rows():
+            name = hashlib.blake2b(row.id.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+            if name in ids:
+                raise DatasetError(f"{rows.source}: two rows are called {row.id!r}; name unique ones with --id COLUMN")
+            ids.add(name)
             text, image = pair_of(row, rows.source)
             keys = (row.id, *keys_of(row, rows.columns))
             lines.append((*keys, text, hashlib.sha256(image).hexdigest()))

@@ -16,7 +16,8 @@ from typing import Any
 
 import yaml
 
-from protoscore.errors import ConfigError
+from protoscore.errors import ConfigError, first_line
+from protoscore.sources.tables import read_table
 from protoscore.vlms import Reply, Request
 
 Rule = Callable[[Request], "str | Reply"]
@@ -60,15 +61,16 @@ def _module(path: Path) -> Rule:
 
 
 def _records(path: Path, data: bytes) -> list[dict[str, Any]]:
-    try:
-        text = data.decode("utf-8")
-        lines = [line for line in text.splitlines() if line.strip()]
-        found = [json.loads(line) for line in lines] if path.suffix == ".jsonl" else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path} is no list of replies ({error}); see: protoscore judge --help") from error
-    if not isinstance(found, list) or not all(isinstance(record, dict) and "reply" in record for record in found):
+    if path.suffix == ".jsonl":
+        records: Any = [line.values for line in read_table(path, "scripted replies:")]
+    else:
+        try:
+            records = yaml.safe_load(data.decode("utf-8"))
+        except (ValueError, yaml.YAMLError) as error:
+            raise ConfigError(f"{path} is not a list of replies ({first_line(error)}); see: protoscore judge --help") from error
+    if not isinstance(records, list) or not all(isinstance(record, dict) and "reply" in record for record in records):
         raise ConfigError(f"{path}: every record needs a 'reply'")
-    return found
+    return records
 
 
 def _first_fit(records: list[dict[str, Any]]) -> Rule:
@@ -77,7 +79,7 @@ def _first_fit(records: list[dict[str, Any]]) -> Rule:
             if str(record.get("when", "")) in request.prompt:
                 answer = record["reply"]
                 text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-                return Reply(text, record.get("finish_reason", "stop"))
+                return Reply(text, record.get("finish_reason") or "stop")
         return Reply(failure="permanent", reason="no record of the script fits this prompt")
 
     return rule

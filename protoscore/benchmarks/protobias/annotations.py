@@ -6,18 +6,16 @@ An annotation is a line ``triplet, rendition, annotator, choice`` in CSV, JSON L
 
 from __future__ import annotations
 
-import csv
-import json
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from protoscore.errors import DatasetError, first_line
+from protoscore.errors import DatasetError
 from protoscore.folder import parts
+from protoscore.sources.tables import Line, read_table, text_of
 from protoscore.stats.agreement import majority, mean_pairwise_kappa
 from protoscore.stats.resampling import Estimate, mean
 
@@ -77,18 +75,20 @@ def read_human(source: Path, ids: NDArray[np.str_]) -> Human:
     place = {name: number for number, name in enumerate(ids.tolist())}
     found: dict[tuple[int, str], str] = {}
     unknown = 0
-    for number, row in enumerate(_rows(source), 1):
-        missing = [column for column in COLUMNS if row.get(column) is None]
+    for line in _lines(source):
+        number = line.number
+        row = {name: text_of(line.values.get(name), f"{source}, line {number}: {name}") for name in COLUMNS}
+        missing = [column for column in COLUMNS if not row[column]]
         if missing:
-            raise DatasetError(f"{source}: annotation {number} lacks {missing[0]!r}; needed: {', '.join(COLUMNS)}")
-        choice = str(row["choice"]).strip()
+            raise DatasetError(f"{source}: line {number} lacks {missing[0]!r}; needed: {', '.join(COLUMNS)}")
+        choice, who, pair = row["choice"], row["annotator"], f"{row['triplet']}-{_rendition(row['rendition'])}"
         if choice not in CHOICES:
-            raise DatasetError(f"{source}: annotation {number} has the choice {choice!r}; known: {', '.join(CHOICES)}")
-        at, who = place.get(f"{row['triplet']}-{row['rendition']}"), str(row["annotator"])
+            raise DatasetError(f"{source}: line {number} has the choice {choice!r}; known: {', '.join(CHOICES)}")
+        at = place.get(pair)
         if at is None:
             unknown += 1
         elif (at, who) in found:
-            raise DatasetError(f"{source}: annotator {who!r} judged {row['triplet']}-{row['rendition']} twice")
+            raise DatasetError(f"{source}: annotator {who!r} judged {pair} twice")
         else:
             found[at, who] = choice
     if not found:
@@ -101,18 +101,12 @@ def read_human(source: Path, ids: NDArray[np.str_]) -> Human:
     return Human(ratings, majority(voters, tie="tie"), len(people), unknown)
 
 
-def _rows(source: Path) -> list[dict[str, Any]]:
-    try:
-        if source.is_dir():
-            return [row for path in parts(source, "*.parquet") for row in pq.read_table(path).to_pylist()]
-        if source.suffix == ".parquet":
-            return pq.read_table(source).to_pylist()
-        with source.open(encoding="utf-8-sig", newline="") as handle:
-            if source.suffix == ".csv":
-                return list(csv.DictReader(handle))
-            rows = [json.loads(line) for line in handle if line.strip()]
-    except (OSError, ValueError, csv.Error) as error:
-        raise DatasetError(f"annotations cannot be read from {source} ({first_line(error)})") from error
-    if not all(isinstance(row, dict) for row in rows):
-        raise DatasetError(f"{source}: each annotation must be an object; needed: {', '.join(COLUMNS)}")
-    return rows
+def _lines(source: Path) -> list[Line]:
+    """Every annotation of a file, or of the Parquet files of a folder."""
+    paths = parts(source, "*.parquet") if source.is_dir() else [source]
+    return [line for path in paths for line in read_table(path, "annotations")]
+
+
+def _rendition(text: str) -> str:
+    """How spreadsheets write a whole number: ``0.0`` is 0."""
+    return text.removesuffix(".0")
