@@ -116,7 +116,7 @@ class SampleScorer:
             if len(scores) != len(pictures):
                 raise ValueError(f"{len(scores)} scores for {len(pictures)} pictures")
             return scores
-        except Exception as error:  # a metric, out of memory beside the training as likely as not
+        except (Exception, SystemExit) as error:  # a metric, out of memory beside the training as likely as not
             log.warning("step %d: %s could not score the samples (%s: %s)", step, scorer.name, type(error).__name__, error)
             return [Score(None, Status.ERROR, f"{type(error).__name__}: {error}")] * len(pictures)
 

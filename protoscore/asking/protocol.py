@@ -259,7 +259,7 @@ def load_protocol(spec: str, **options: Any) -> Protocol:
         protocol.fields  # noqa: B018 - a model without fields says so
     except ProtoscoreError:
         raise
-    except Exception as error:  # somebody's own code
+    except (Exception, SystemExit) as error:  # somebody's own code
         raise ConfigError(
             f"{name} cannot be used ({type(error).__name__}: {error}); its create() must return a Protocol"
         ) from error
@@ -280,7 +280,7 @@ def _own_module(path: Path) -> ModuleType:
     module = util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # somebody's own code
+    except (Exception, SystemExit) as error:  # somebody's own code
         raise ConfigError(
             f"{path} cannot be read as Python ({type(error).__name__}: {error}); mend it and try again"
         ) from error

@@ -43,8 +43,14 @@ class Scripted:
         self._rule = _module(path) if path.suffix == ".py" else _first_fit(_records(path, data))
 
     async def reply(self, requests: Sequence[Request]) -> list[Reply]:
-        answers = [self._rule(request) for request in requests]
-        return [answer if isinstance(answer, Reply) else Reply(answer, "stop") for answer in answers]
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request: Request) -> Reply:
+        try:
+            answer = self._rule(request)
+        except (Exception, SystemExit) as error:  # somebody's own code
+            return Reply(failure="permanent", reason=f"the script fails ({type(error).__name__}: {first_line(error)})")
+        return answer if isinstance(answer, Reply) else Reply(answer, "stop")
 
     async def close(self) -> None:
         pass

@@ -259,7 +259,9 @@ def test_a_second_process_is_told_to_wait_and_a_shard_is_not(processes, work, tm
     while not scored_pairs(tmp_path / "run") and slow.is_alive():
         time.sleep(0.01)
     rows = CellRows(work[0])
-    with pytest.raises(DatasetError, match=r"another process is at work on .*run .*--shard.*; wait for it, or choose another"):
+    with pytest.raises(
+        DatasetError, match=r"another process is working into .*run .*--shard.*; wait for it, or choose another"
+    ):
         score_rows(rows, [Probe()], tmp_path / "run")
     assert score_rows(rows, [Probe()], tmp_path / "run", shard=Shard(1, 2)).scored_now > 0
     slow.join(120)
