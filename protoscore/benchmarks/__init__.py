@@ -8,7 +8,7 @@ its own, for datasets without a manifest.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from protoscore.reporting.leaderboard import leaderboard, write_leaderboard
 from protoscore.reporting.results import Results, Task, write_results
 from protoscore.reporting.summary import summary_page, summary_results, summary_table
 from protoscore.reporting.terminal import results_table
+from protoscore.sources import columns_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -106,27 +107,27 @@ def _still_there(manifest: dict[str, Any]) -> str | None:
     return source if parent is None or manifest_hash(Path(source)) == parent else None
 
 
-def named(spec: str) -> bool:
-    """Whether ``spec`` is a benchmark's name, ``NAME:SOURCE``, or a folder of ours whose manifest tells."""
-    return (Path(spec) / MANIFEST).is_file() or spec.partition(":")[0] in _names()
-
-
-def _names() -> list[str]:
-    return [*catalog.names("benchmarks"), *catalog.added("benchmarks")]
-
-
-def find(spec: str, columns: Collection[str] = (), **options: Any) -> Benchmark | None:
+def find(spec: str, split: str = "test", **options: Any) -> Benchmark | None:
     """The benchmark that ``spec`` means: its name, ``NAME:SOURCE``, a folder whose manifest names it, or a dataset whose
-    ``columns`` it recognises; None where there is none.
+    columns it recognises; None where there is none.
+
+    Raises:
+        DatasetError: ``spec`` is neither a benchmark nor a dataset.
     """
-    if spec.partition(":")[0] in _names() and not Path(spec).exists():
+    known = [*catalog.names("benchmarks"), *catalog.added("benchmarks")]
+    options |= {"split": split} if split != "test" else {}  # a set with one split has no such option
+    if spec.partition(":")[0] in known and not Path(spec).exists():
         return catalog.load("benchmarks", spec, **options)
     if (Path(spec) / MANIFEST).is_file():
         manifest = read_manifest(Path(spec))
-        name = manifest.get("benchmark") or manifest.get("parameters", {}).get("benchmark")
-        return catalog.load("benchmarks", name, source=spec, **options) if name else None
-    for name in _names():
-        if columns and getattr(catalog.module("benchmarks", name), "recognises", lambda columns: False)(columns):
+        if manifest["stage"] in ("score", "judge", "embed"):
+            return None  # a run: its rows are what it found
+        if name := manifest.get("benchmark") or manifest.get("parameters", {}).get("benchmark"):
+            return catalog.load("benchmarks", name, source=spec, **options)
+    columns = columns_of(spec, split)
+    for name in known:
+        recognises = getattr(catalog.module("benchmarks", name), "recognises", None)
+        if recognises and recognises(columns):
             return catalog.load("benchmarks", name, source=spec, **options)
     return None
 

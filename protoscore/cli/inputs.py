@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -61,9 +61,7 @@ def rows_from(
 
 def _of_benchmark(source: str, split: str) -> Rows | None:
     """The items of the benchmark that a source names or is a dataset of, if it does."""
-    from protoscore.benchmarks import find, named
-    from protoscore.sources import columns_of
+    from protoscore.benchmarks import find
 
-    options: dict[str, Any] = {} if split == "test" else {"split": split}
-    benchmark = find(source, **options) if named(source) else find(source, columns_of(source, split), **options)
+    benchmark = find(source, split)
     return benchmark.items() if benchmark else None

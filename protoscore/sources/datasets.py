@@ -22,6 +22,7 @@ from protoscore.sources.tables import is_table, read_table
 TEXTS = (TEXT, "prompt", "caption")  # the first that a dataset has is what a picture is scored under
 LISTINGS = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 FILE_NAME = "file_name"
+TABLES = {"score": "scores.parquet", "embed": "embeddings.parquet", "filter": "kept.parquet"}  # what a finished run is read as
 
 
 class DatasetRows:
@@ -95,8 +96,11 @@ def records_of(source: str, split: str) -> Records:
         if not is_table(place):
             raise DatasetError(f"{source} is not a table, a folder or a Hub dataset id")
         return _listed(place.parent, place)
-    if (place / "verdicts.parquet").is_file():
+    stage = read_manifest(place)["stage"] if (place / MANIFEST).is_file() else ""
+    if stage == "judge":
         return replies_of(place)
+    if stage in TABLES and (place / TABLES[stage]).is_file():
+        return ParquetRecords([place / TABLES[stage]])
     if files := parquet_files(place, split):
         return ParquetRecords(files)
     tables = [place / name for name in LISTINGS if (place / name).is_file()] or sorted(place.glob("*.csv"))
