@@ -59,11 +59,11 @@ def filter_pictures(pictures: Path, filters: Sequence[ImageFilter], out: Path, k
 
     Returns:
         Pictures by what became of them: ``kept``, ``rejected`` (each filter gave a score, one was too low), or the state of
-        what is no picture (``refused`` ...) or got no score.
+        what is not a picture (``refused`` ...) or got no score.
 
     Raises:
         ConfigError: no filter, or one twice.
-        DatasetError: ``pictures`` is no such folder, or ``out`` holds something else.
+        DatasetError: ``pictures`` is not such a folder, or ``out`` holds something else.
     """
     pictures, out = Path(pictures), Path(out)
     names = [one.name for one in filters]

@@ -5,7 +5,7 @@ from pathlib import Path
 from protoscore.spaces import Column, launch, metric_page
 
 COLUMNS = [
-    Column("predictions", "text", "predicted label; 'unspecified' abstains, empty is no readable answer"),
+    Column("predictions", "text", "predicted label; 'unspecified' abstains, empty is not a readable answer"),
     Column("references", "text", "right label"),
     Column("confidences", "number", "how sure the judge is, on any scale", required=False),
     Column("groups", "names", "report these apart", required=False),

@@ -40,7 +40,7 @@ _NOT_FINITE = ("NaN", "nan", "Infinity", "inf", "-Infinity", "-inf")
 
 
 class Malformed(Exception):
-    """Why a reply is no answer: a short stable ``cause`` to count by, and a detail for people."""
+    """Why a reply is not an answer: a short stable ``cause`` to count by, and a detail for people."""
 
     def __init__(self, cause: str, detail: str):
         super().__init__(detail)
@@ -239,7 +239,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> Any:
-    raise Malformed("not_finite", f"{constant} is no number")
+    raise Malformed("not_finite", f"{constant} is not a number")
 
 
 def _finite(digits: str) -> float:

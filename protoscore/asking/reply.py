@@ -4,7 +4,7 @@ name. Never a guess.
 A field is ``ok``, ``abstained`` (it withholds its decision), ``unmapped`` (text that its closed set does not have; the text is
 kept) or ``invalid`` (no label at all: a number out of range, a list that holds a label and its abstention). It stands for
 itself: the other fields keep their answers. The verdict's state is the best of its closed fields', in that order; without a
-closed field it is ``ok``. A reply that is no answer gives every field its own state: ``refused`` (the server filtered the
+closed field it is ``ok``. A reply that is not an answer gives every field its own state: ``refused`` (the server filtered the
 content, or the judge says in words that it will not answer) or ``invalid`` (everything else). A rationale is kept and read by
 nobody here.
 
@@ -42,7 +42,7 @@ from protoscore.asking.refusals import declines
 from protoscore.schema import Status
 
 LONGEST = 100_000  # characters of a reply that are kept; a longer one is invalid
-LONGEST_LABEL = 1000  # characters that are kept of what is no label
+LONGEST_LABEL = 1000  # characters that are kept of what is not a label
 _BEST_FIRST = (Status.OK, Status.ABSTAINED, Status.UNMAPPED, Status.INVALID, Status.REFUSED, Status.ERROR)
 
 _INTEGER = re.compile(r"\s*([+-]?\d{1,9})(?:\.0{1,9})?\s*", re.ASCII)

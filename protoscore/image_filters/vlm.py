@@ -1,7 +1,7 @@
 """Any VLM as a filter: ``vlm:PROTOCOL:VLM``, e.g. ``vlm:protobias/image_filter:local`` or ``...:chat:MODEL@URL``.
 
 The protocol's one whole number, from 1 to 10, is the score. Each picture is held against its own description, which the
-prompt knows as ``item.text``. A reply is kept in the stage's folder and never asked for twice; one that is no valid answer is
+prompt knows as ``item.text``. A reply is kept in the stage's folder and never asked for twice; an invalid one is
 a state, and so is a question that got none.
 """
 
@@ -72,7 +72,7 @@ def create(
         ask_lost: ask again what was in flight when a process was killed, and may have been billed.
 
     Raises:
-        ConfigError: one of the two is missing, or the protocol's answer is no score.
+        ConfigError: one of the two is missing, or the protocol's answer is not a score.
     """
     protocol, _, judge = (source or "").partition(":")
     if not judge:

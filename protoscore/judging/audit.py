@@ -49,7 +49,7 @@ def audit(run: Path, state: str | None = None, repair: str | None = None, limit:
     Without a filter the examples are those that are not ok or took a repair.
 
     Raises:
-        DatasetError: the folder is no judging run.
+        DatasetError: the folder is not a judging run.
         UnknownName: no such state.
     """
     if state is not None and state not in set(Status):
@@ -78,7 +78,7 @@ def read_verdicts(run: Path) -> Any:
     """The verdicts of a run as an Arrow table.
 
     Raises:
-        DatasetError: the folder is no judging run, or is not finished.
+        DatasetError: the folder is not a judging run, or is not finished.
     """
     read_manifest(run, "judge")
     path = Path(run) / "verdicts.parquet"

@@ -78,7 +78,7 @@ def cascade(
     ``decisions.parquet`` (one row an item: route, decision, state, score of the cheap metric).
 
     Raises:
-        ConfigError: the protocol's answer is no single number, or the thresholds are the wrong way round.
+        ConfigError: the protocol's answer is not a single number, or the thresholds are the wrong way round.
     """
     if len(protocol.decisions) != 1 or protocol.fields[protocol.decisions[0]].kind != "integer":
         raise ConfigError(f"a cascade needs a protocol with one number as its answer; {protocol.name} has {protocol.decisions}")

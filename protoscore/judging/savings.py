@@ -38,7 +38,7 @@ def savings(
         cluster: column of what was sampled independently.
 
     Raises:
-        DatasetError: ``run`` is no cascade, or the two share no decided item.
+        DatasetError: ``run`` is not a cascade, or the two share no decided item.
     """
     rule = read_manifest(run, "judge")["parameters"].get("cascade")
     plain = read_manifest(full, "judge")["parameters"]

@@ -48,7 +48,7 @@ def entry(source: Path, benchmark: str, scorer: str | None = None) -> Entry:
         scorer: which scorer of the file; not needed where it has only one.
 
     Raises:
-        ConfigError: ``benchmark`` is no such id.
+        ConfigError: ``benchmark`` is not such an id.
         DatasetError: ``source`` holds no results, or no figure that a leaderboard could rank.
     """
     dataset, _, revision = benchmark.partition("@")

@@ -155,7 +155,7 @@ def compare(run_a: Path, run_b: Path, resamples: int = 10_000, seed: int = 0) ->
     """Compare run B with run A, prompt by prompt.
 
     Raises:
-        DatasetError: a folder is no run over own pictures, or the two have no prompt or no metric in common.
+        DatasetError: a folder is not a run over own pictures, or the two have no prompt or no metric in common.
     """
     a, b = ({table.scorer: table for table in read_prompts(run)} for run in (run_a, run_b))
     left_out = _incomparable(run_a, run_b)

@@ -40,7 +40,7 @@ def thumbnail(data: bytes) -> str:
     """A small picture as a data URI.
 
     Raises:
-        ImageError: the bytes are no picture.
+        ImageError: the bytes are not a picture.
     """
     image = open_image(data)
     image.thumbnail((THUMBNAIL, THUMBNAIL))

@@ -45,7 +45,7 @@ def read_prompts(run: Path) -> list[PromptTable]:
     """Every scorer's table of a run over own pictures.
 
     Raises:
-        DatasetError: the folder is no finished run, or a run over a benchmark.
+        DatasetError: the folder is not a finished run, or a run over a benchmark.
     """
     if not is_own_images(run):
         raise DatasetError(f"{run} is a run over a benchmark; this needs one made with 'protoscore score --images'")

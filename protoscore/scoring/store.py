@@ -112,7 +112,7 @@ class Store:
                 self._db.execute(f"INSERT INTO main.scores SELECT * FROM other.scores WHERE true {_UNLESS_KNOWN}")
                 self._db.execute("INSERT OR IGNORE INTO main.notes SELECT * FROM other.notes")
         except sqlite3.DatabaseError as error:
-            raise DatasetError(f"{other} is no store of results ({error}); delete it") from error
+            raise DatasetError(f"{other} is not a store of results ({error}); delete it") from error
         finally:
             self._db.execute("DETACH other")
 

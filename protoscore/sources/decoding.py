@@ -54,7 +54,7 @@ def open_image(data: bytes) -> Image.Image:
     """Bytes of a picture as RGB, turned upright; the first frame of an animation. The module says what is accepted.
 
     Raises:
-        ImageError: they are no picture that can be read; :class:`RefusedImage`: one that is too large.
+        ImageError: they are not a picture that can be read; :class:`RefusedImage`: one that is too large.
     """
     try:
         image = _header(data)

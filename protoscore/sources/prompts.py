@@ -21,7 +21,7 @@ def read_prompts(path: Path) -> list[Named]:
     """The prompts of a ``.txt`` (one per line) or of a table with a column ``prompt`` or ``text`` and perhaps ``id``.
 
     Raises:
-        DatasetError: the file is no such list, a prompt is empty, or an id is there twice.
+        DatasetError: the file is not such a list, a prompt is empty, or an id is there twice.
     """
     lines = read_lines(path, "the list of prompts", TEXT)
     found = [Named(line.id or f"{number:06d}", line.text) for number, line in enumerate(lines)]

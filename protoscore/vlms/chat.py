@@ -161,7 +161,7 @@ class Chat:
 
 
 def _text_of(choice: Any) -> tuple[str, str]:
-    """What a model said and how it ended. What is no answer (reasoning alone, a call of a tool) is kept as it came."""
+    """What a model said and how it ended. What is not an answer (reasoning alone, a call of a tool) is kept as it came."""
     message, finish = choice.message, str(choice.finish_reason or "")
     if isinstance(message.content, str) and message.content:
         return message.content, finish
@@ -192,7 +192,9 @@ def _key(url: str, key_env: str) -> str:
     if url:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"{re.sub('//.*@', '//***@', url)!r} is no server address; give chat:MODEL@http://HOST:PORT/v1")
+            raise ConfigError(
+                f"{re.sub('//.*@', '//***@', url)!r} is not a server address; give chat:MODEL@http://HOST:PORT/v1"
+            )
         if parts.username or parts.password:
             raise ConfigError("the server address carries credentials; put the key into the environment, see key_env")
     name = key_env or ("PROTOSCORE_API_KEY" if url else "HF_TOKEN")

@@ -69,7 +69,7 @@ class Local:
             embed_patches_by_product(model)
         self.model = model.eval()
         self.tokenizer.padding_side = "left"
-        # Marks of reasoning stay in a reply, though some tokenizers call them special: what stands between them is no answer.
+        # Marks of reasoning stay in a reply, though some tokenizers call them special: what they enclose is not an answer.
         self._silent = {
             number for token, number in zip(self.tokenizer.all_special_tokens, self.tokenizer.all_special_ids, strict=True)
             if not _REASONING.search(token)
@@ -160,7 +160,7 @@ class Local:
             choices = [_choices(request.schema, name) for request in requests]
             if not all(choices):
                 if any(name in request.schema["required"] for request in requests):
-                    reason = f"field {name!r} is no single choice, so it cannot be read as likelihoods; use answers=json"
+                    reason = f"field {name!r} is not a single choice, so it cannot be read as likelihoods; use answers=json"
                     return [Reply(failure="permanent", reason=reason) for _ in requests]
                 continue
             for place, found in enumerate(self.likelihoods(requests, choices, name, chosen)):

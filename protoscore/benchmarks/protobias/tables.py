@@ -39,7 +39,7 @@ def read_scores(run: Path) -> list[CellTable]:
     """Every scorer's table of a run, in the order in which they were scored.
 
     Raises:
-        DatasetError: the folder is no finished run.
+        DatasetError: the folder is not a finished run.
     """
     if is_own_images(run):
         raise DatasetError(f"{run} is a run over your own pictures, without the four cells of a benchmark")
