@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from typing import Any, Literal, NamedTuple
 
-from protoscore.errors import ProtoscoreError
+from protoscore.errors import DatasetError, ProtoscoreError
+from protoscore.sources.tables import delimited
 
 MAX_BYTES = 4_000_000
 MAX_ROWS = 50_000
@@ -68,24 +67,20 @@ def _rows(data: bytes) -> tuple[list[str], list[tuple[int, list[str]]]]:
         raise TableError("this is not UTF-8 text; save the table as CSV (UTF-8), not as a workbook") from None
     if "\0" in text:
         raise TableError("this is not a text table: it holds NUL characters")
-    first = text.lstrip().split("\n", 1)[0]
-    reader = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=first.count), strict=True)
     header: list[str] = []
     rows: list[tuple[int, list[str]]] = []
     try:
-        for row in reader:
-            if not any(cell.strip() for cell in row):
-                continue
+        for line, row in delimited(text):
             if not header:
                 header = _header(row)
             elif len(row) != len(header):
-                raise TableError(f"line {reader.line_num} has {len(row)} cells, the header has {len(header)}")
+                raise TableError(f"line {line} has {len(row)} cells, the header has {len(header)}")
             elif len(rows) == MAX_ROWS:
                 raise TableError(f"the table has more than {MAX_ROWS:,} rows")
             else:
-                rows.append((reader.line_num, row))
-    except csv.Error as error:
-        raise TableError(f"line {reader.line_num} is not CSV: {error}") from None
+                rows.append((line, row))
+    except DatasetError as error:
+        raise TableError(str(error)) from None
     if not rows:
         raise TableError("the table is empty; it needs a header line and at least one row")
     return header, rows

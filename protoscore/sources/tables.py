@@ -11,6 +11,8 @@ import csv
 import io
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,7 +49,7 @@ def read_table(path: Path, option: str = "") -> list[Line]:
         lines = list(_READERS[suffix](path))
     except DatasetError as error:
         raise DatasetError(f"{where}: {error}") from error
-    except (OSError, ValueError, RecursionError, csv.Error) as error:  # pyarrow's and json's errors are ValueErrors
+    except (OSError, ValueError, RecursionError) as error:  # pyarrow's and json's errors are ValueErrors
         raise DatasetError(f"{where} cannot be read as {suffix[1:]} ({first_line(error)})") from error
     if not lines:
         raise DatasetError(f"{where} has no lines")
@@ -88,7 +90,10 @@ def _decoded(path: Path) -> str:
             return data.decode("utf-16")
         if b"\0" in data:
             raise DatasetError("this is not text") from None
-        return data.decode("cp1252")
+        try:
+            return data.decode("cp1252")
+        except UnicodeDecodeError:  # five of its bytes stand for nothing
+            return data.decode("latin-1")
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
@@ -102,27 +107,50 @@ def _text(path: Path) -> Iterator[Line]:
 
 
 def _csv(path: Path) -> Iterator[Line]:
-    text, first = _decoded(path), 1
-    separator = None
+    text, first, separator = _decoded(path), 1, None
     if text[:4].lower() == "sep=" and "\n" in text:
         separator, text, first = text[4:5], text.split("\n", 1)[1], 2
-    head = text.lstrip("\r\n").split("\n", 1)[0]
-    separator = separator or max(SEPARATORS, key=head.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     header: list[str] = []
-    for row in reader:
-        if not any(cell.strip() for cell in row):
-            continue
-        number = reader.line_num + first - 1
+    for number, cells in delimited(text, separator, first):
         if not header:
-            header = _header(row)
-        elif len(row) != len(header):
-            raise DatasetError(
-                f"line {number} has {len(row)} cells and the header {len(header)}; a {separator!r} inside a cell needs quotes "
-                "around the cell"
-            )
+            header = _header(cells)
+        elif len(cells) != len(header):
+            raise DatasetError(f"line {number} has {len(cells)} cells, the header has {len(header)}; {_CELLS}")
         else:
-            yield Line(number, dict(zip(header, row, strict=True)))
+            yield Line(number, dict(zip(header, cells, strict=True)))
+
+
+_CELLS = "a separator inside a cell needs double quotes around the whole cell"
+
+
+def delimited(text: str, separator: str | None = None, first: int = 1) -> Iterator[tuple[int, list[str]]]:
+    """The records of a CSV that are not empty, each with the number of the line that it begins in.
+
+    Args:
+        separator: None: the one that the header has most of, outside of quotes.
+        first: number of the first line.
+
+    Raises:
+        DatasetError: a quote is not closed, or closed within a cell, or a line ends in a lone carriage return.
+    """
+    if separator is None:
+        head = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").split("\n", 1)[0])
+        separator = max(SEPARATORS, key=head.count)
+    reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)  # StringIO: a line feed alone ends a line
+    number = first
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield number, cells
+            number = first + reader.line_num
+    except csv.Error as error:
+        raise DatasetError(f"line {number} is not CSV ({_MEANING.get(str(error).split(' - ')[0], str(error))})") from None
+
+
+_MEANING = {
+    "unexpected end of data": "a quote is not closed",
+    "new-line character seen in unquoted field": "a carriage return without a line feed",
+}
 
 
 def _tsv(path: Path) -> Iterator[Line]:
@@ -133,7 +161,7 @@ def _tsv(path: Path) -> Iterator[Line]:
             header = _header(cells)
             continue
         if len(cells) != len(header):
-            raise DatasetError(f"line {number} has {len(cells)} cells and the header {len(header)}")
+            raise DatasetError(f"line {number} has {len(cells)} cells, the header has {len(header)}")
         half = next((c for c in cells if c.startswith('"') != (c.endswith('"') and len(c) > 1) and c.count('"') % 2), None)
         if half is not None:
             raise DatasetError(f"line {number} has a half-quoted cell ({half[:30]!r}); TSV has no quotes, take them away")
@@ -173,7 +201,12 @@ def _parsed(text: str) -> Any:
     def refuse(name: str) -> None:
         raise DatasetError(f"{name} is not a value; leave the key out where there is none")
 
-    return json.loads(text, parse_constant=refuse)
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(named := dict(pairs)) < len(pairs):
+            raise DatasetError(f"an object names {Counter(key for key, _ in pairs).most_common(1)[0][0]!r} twice")
+        return named
+
+    return json.loads(text, parse_constant=refuse, object_pairs_hook=once)
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:

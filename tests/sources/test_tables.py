@@ -29,6 +29,8 @@ ODD = "one\u2028two\u0085three\x0cfour"
     [
         ("comma.csv", b'file,prompt\n1.png,"a cube, red"\n', [{"file": "1.png", "prompt": "a cube, red"}]),
         ("semicolon.csv", CUBE, [{"file": "1.png", "prompt": "ein W\u00fcrfel, rot"}]),
+        ("latin.csv", "prompt\ncaf\u00e9\x81\n".encode("latin-1"), [{"prompt": "caf\u00e9\x81"}]),
+        ("quoted.csv", b'"a,b,c";prompt\n1;x\n', [{"a,b,c": "1", "prompt": "x"}]),
         ("tabs.csv", b"file\tprompt\n1.png\tred, left\n", [{"file": "1.png", "prompt": "red, left"}]),
         ("excel.csv", b"\xef\xbb\xbfsep=;\r\nfile;prompt\r\n1.png;red\r\n", [{"file": "1.png", "prompt": "red"}]),
         ("quotes.tsv", b'prompt\n"Fall is here" in leaves\n', [{"prompt": '"Fall is here" in leaves'}]),
@@ -46,9 +48,13 @@ def test_what_people_have_is_read_as_they_mean_it(tmp_path, name, data, rows):
 @pytest.mark.parametrize(
     ("name", "data", "says"),
     [
-        ("more.csv", b"file,prompt\n1.png,a red cube, left of a ball\n", "line 2 has 3 cells and the header 2"),
+        ("more.csv", b"file,prompt\n1.png,a red cube, left of a ball\n", "line 2 has 3 cells, the header has 2"),
         ("twice.csv", b"file,prompt,prompt\n1.png,a,b\n", "names the column 'prompt' twice"),
-        ("open.csv", b'file,prompt\n1.png,"a cube\n2.png,b\n', "cannot be read as csv"),
+        ("open.csv", b'file,prompt\n1.png,"a cube\n2.png,b\n', "line 2 is not CSV (a quote is not closed)"),
+        ("later.csv", b'a,b\n"x\ny",z\n1,"2\n', "line 4 is not CSV (a quote is not closed)"),
+        ("within.csv", b'file,prompt\n1.png,"Fall is here" in leaves\n', "line 2 is not CSV"),
+        ("return.csv", b"prompt\na\rb\n", "line 2 is not CSV (a carriage return without a line feed)"),
+        ("twice.json", b'{"1.png": "a cat", "1.png": "a dog"}', "names '1.png' twice"),
         ("half.tsv", b'file\tprompt\n1.png\t"Welcome sign\n2.png\tb\n', "line 2 has a half-quoted cell"),
         ("nan.json", b'[{"prompt": NaN}]', "NaN is not a value"),
         ("number.json", b'{"prompt": 3}', "the outermost value must be a list"),
