@@ -145,7 +145,7 @@ def test_a_stopped_filter_goes_on_where_it_was(pictures, tmp_path):
         ("vlm", "name a protocol and a model"),
         ("vlm:protobias/image_filter", "name a protocol and a model"),
         ("vlm:fairjudge/alignment:local", "one whole number, from 1 to 10"),
-        ("geometric:x", "nothing to choose"),
+        ("geometric:x", "geometric takes no source"),
     ],
 )
 def test_a_filter_that_cannot_be_is_one_line(spec, message):

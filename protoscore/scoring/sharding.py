@@ -60,7 +60,8 @@ def ranks() -> PartialState | None:
     with needs("models"):
         import torch
         from accelerate import PartialState
-    # Without a GPU it has to be told so. A slow rank is not a dead rank: the launcher ends the others when one dies.
-    state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(days=30))
+    # Without a GPU it has to be told so. By gloo, since ranks that wait by NCCL keep their GPU busy. A slow rank is not a dead
+    # rank: the launcher ends the others when one dies.
+    state = PartialState(cpu=not torch.cuda.is_available(), backend="gloo", timeout=timedelta(days=30))
     atexit.register(state.destroy_process_group)
     return state
