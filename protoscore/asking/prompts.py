@@ -13,8 +13,21 @@ from jinja2.sandbox import SandboxedEnvironment
 from protoscore.errors import ConfigError
 
 
+class NothingToAsk(ConfigError):
+    """A field that a prompt quotes holds nothing."""
+
+
 def _quoted(value: object) -> str:
-    """A prompt's filter: text as a JSON string, so that quotes and line ends inside it cannot look like the prompt's own."""
+    """A prompt's filter: text as a JSON string, so that quotes and line ends inside it cannot look like the prompt's own.
+
+    Raises:
+        NothingToAsk: it is null, blank or not a number; a model is never asked about "None" or "nan".
+        ConfigError: it is a truth value.
+    """
+    if isinstance(value, bool):
+        raise ConfigError(f"it quotes a field as text that is {value}")
+    if value is None or value != value or not str(value).strip():
+        raise NothingToAsk("a field that the prompt quotes is empty")
     return json.dumps(str(value), ensure_ascii=False)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from protoscore.asking.dispatch import Asking, Budget, Patience, Question
 from protoscore.asking.ledger import Ledger
 from protoscore.asking.progress import Progress
+from protoscore.asking.prompts import NothingToAsk
 from protoscore.asking.protocol import Protocol
 from protoscore.asking.questions import Ask, Robustness, asks, check_item, digests_of, key_of, request_of
 from protoscore.asking.reply import parse
@@ -155,15 +156,18 @@ class _Round:
 
 
 def rehearse(protocol: Protocol, items: RowSource, judge: VLM, how: Robustness) -> None:
-    """Read the first item and write its questions, so that a mistake shows before anything is asked or written.
+    """Read the first item with something in it and write its questions, so that a mistake shows before anything is asked.
 
     Raises:
         DatasetError, ConfigError, UnknownName: there is no item, or its questions cannot be written.
     """
-    first = next(each(items), None)
-    if first is None:
-        raise DatasetError("there are no items to judge")
-    check_item(protocol, first, judge, how)
+    nothing: NothingToAsk | None = None
+    for item in each(items):
+        try:
+            return check_item(protocol, item, judge, how)
+        except NothingToAsk as error:  # that item's state
+            nothing = nothing or error
+    raise nothing or DatasetError("there are no items to judge")
 
 
 @contextmanager

@@ -49,6 +49,9 @@ class Failure(NamedTuple):
     reason: str
 
 
+NO_TEXT = Failure(Status.INVALID, "empty prompt")  # no scorer is shown a pair without a text
+
+
 class Scored(NamedTuple):
     """A block with the outcomes of its pairs, in their order, and with what they were made."""
 
@@ -139,7 +142,7 @@ class _Clock:
 def _score_apart(clock: _Clock, block: Block, pictures: Iterator[Picture]) -> list[PairOutcome]:
     """A two-part metric: texts once, pictures once, then the pairs of each batch of pictures while their features are there."""
     scorer = clock.scorer
-    texts = _encode_texts(clock, list(dict.fromkeys(block.texts)))
+    texts = _encode_texts(clock, list(dict.fromkeys(filter(None, block.texts)))) | {"": (NO_TEXT, False)}
     pairs_of: dict[str, list[int]] = {}
     for pair, image in enumerate(block.images):
         pairs_of.setdefault(image, []).append(pair)
@@ -186,7 +189,8 @@ def _score_pairs(clock: _Clock, block: Block, pictures: Iterator[Picture]) -> li
     ordered = zip(_by_length(block.texts), pictures, strict=True)
     for batch in batches(ordered, clock.scorer.batch_size, lambda item: item[1]):
         outcomes |= {pair: PairOutcome(p.status, None, p.reason) for pair, p in batch if p.image is None}
-        readable = [(pair, picture.image) for pair, picture in batch if picture.image is not None]
+        outcomes |= {pair: _outcome(NO_TEXT) for pair, p in batch if p.image is not None and not block.texts[pair]}
+        readable = [(pair, picture.image) for pair, picture in batch if picture.image is not None and block.texts[pair]]
         scores = clock.run("scores", lambda some: _score(clock.scorer, block, some), readable)
         outcomes |= {pair: _outcome(score) for (pair, _), score in zip(readable, scores, strict=True)}
     return [outcomes[pair] for pair in range(len(block.texts))]

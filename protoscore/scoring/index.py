@@ -143,17 +143,17 @@ def _write(rows: Rows, path: Path, fingerprint: str | None) -> None:
 
 
 def pair_of(row: Row, source: str) -> tuple[str, bytes]:
-    """The text and the picture of a row that is to be scored.
+    """The text and the picture of a row that is to be scored. The text is empty where it is null or blank.
 
     Raises:
-        DatasetError: it has no text, or another number of pictures than one.
+        DatasetError: its source has no texts, or it has another number of pictures than one.
     """
     text = row.fields.get(TEXT)
-    if not isinstance(text, str) or not text.strip():
+    if TEXT not in row.fields or not isinstance(text, str | None):
         raise DatasetError(f"{source}: row {row.id!r} has no text to score its picture under; name it with --field text=COLUMN")
     if len(row.images) != 1:
         raise DatasetError(f"{source}: row {row.id!r} has {len(row.images)} pictures, not one; see --image COLUMN")
-    return text, row.images[0]
+    return text if text and text.strip() else "", row.images[0]
 
 
 def _record(lines: list[tuple[str, ...]], schema: pa.Schema) -> pa.RecordBatch:

@@ -125,7 +125,8 @@ def _listed(folder: Path, listing: Path) -> Records:
 
 
 def _pictures(folder: Path) -> Records:
-    files = pictures_below(folder)
+    below = pictures_below(folder)
+    files = below.pictures
     if not files:
         raise DatasetError(f"{folder} holds no pictures, no Parquet files and no dataset; give a folder that does, or a Hub id")
     stems = {str(Path(name).with_suffix("")) for name in files}

@@ -25,9 +25,18 @@ from typing import Any, NamedTuple
 
 from protoscore.errors import DatasetError
 from protoscore.schema import content_id
-from protoscore.sources.pictures import examples, named_inside, natural, pictures_below, refuse, suffixes
+from protoscore.sources.pictures import (
+    Below,
+    examples,
+    is_picture_name,
+    named_inside,
+    natural,
+    pictures_below,
+    refuse,
+    suffixes,
+)
 from protoscore.sources.rows import Row, files_fingerprint
-from protoscore.sources.tables import VALUE, read_table, text_of
+from protoscore.sources.tables import VALUE, Line, read_table, text_of
 
 FILE = ("file", "file_name", "filename", "image", "image_path", "path")
 TEXT = ("prompt", "text", "caption")
@@ -54,11 +63,12 @@ class Pair(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """Every pair in order, the rule that made them, and pictures of the folder that no line names."""
+    """Every pair in order, the rule that made them, pictures of the folder that no line names, and what is to be told."""
 
     pairs: list[Pair]
     rule: str
-    unused: list[str]
+    unused: list[str] = []
+    notes: list[str] = []
 
 
 def pair_up(images: Path, prompts: Path | None = None, columns: Columns | None = None) -> Pairing:
@@ -70,18 +80,22 @@ def pair_up(images: Path, prompts: Path | None = None, columns: Columns | None =
     root = images if images.is_dir() else images.parent
     listed = [] if images.is_dir() else read_lines(images, "--images", FILE, columns)
     if prompts is None:
-        if not listed or not all(line.text for line in listed):
+        if not any(line.text for line in listed):
             raise DatasetError(f"{images} comes without prompts; give --prompts with a CSV, JSON Lines or Parquet file")
         lines = listed
     else:
         lines = read_lines(prompts, "--prompts", TEXT, columns)
-    refuse([f"line {n}" for n, p in enumerate(lines, 1) if not p.text], "{} empty prompt(s) in " + str(prompts or images))
-    files = dict(named_inside(root, [line.file for line in listed]).values()) if listed else pictures_below(root)
+    if not any(line.text for line in lines):
+        raise DatasetError(f"{prompts or images}: all {len(lines)} prompts are empty")
+    below = Below(dict(named_inside(root, [line.file for line in listed]).values()), []) if listed else pictures_below(root)
+    files, notes = below.pictures, below.notes
+    if empty := sum(not line.text for line in lines):
+        notes.append(f"{empty} of {len(lines)} prompts are empty; their pictures end as 'invalid'")
     if not files:
         raise DatasetError(f"{images} holds no pictures ({', '.join(sorted(suffixes()))})")
     if any(line.file for line in lines):
         refuse([line.text for line in lines if not line.file], "{} prompt(s) have no file, and others have")
-        return _by_file(root, lines, files)
+        return _by_file(root, lines, files)._replace(notes=notes)
     if len(lines) == 1 or len(files) == 1:
         rule = "one prompt for every picture" if len(lines) == 1 else "every prompt for one picture"
         pairs = [_pair(line, name, path) for name, path in files.items() for line in lines]
@@ -94,7 +108,7 @@ def pair_up(images: Path, prompts: Path | None = None, columns: Columns | None =
             f"{len(files)} pictures and {len(lines)} prompts cannot be paired: give the prompts a column 'file', or 'id' with "
             f"a folder per id; the pictures begin with {examples(files)}"
         )
-    return Pairing(_distinct(pairs), rule, [])
+    return Pairing(_distinct(pairs), rule, [], notes)
 
 
 class OwnImages:
@@ -113,11 +127,11 @@ class OwnImages:
 
     def __init__(self, images: Path, prompts: Path | None = None, named: Columns | None = None):
         pairing = pair_up(images, prompts, named)
-        self._pairs = pairing.pairs
+        self._pairs, self.notes = pairing.pairs, pairing.notes
         self.source = str(images)
         what = content_id(*(part for pair in self._pairs for part in pair[:3]), length=24)
         facts = {"rule": pairing.rule, "unused": len(pairing.unused), "pairs": what}
-        self.parameters: dict[str, Any] = {"prompts": str(prompts or images), **facts}
+        self.parameters: dict[str, Any] = {"prompts": (prompts or images).name, **facts}
 
     def __len__(self) -> int:
         return len(self._pairs)
@@ -180,19 +194,24 @@ def _distinct(pairs: list[Pair]) -> list[Pair]:
     return pairs
 
 
-def read_lines(path: Path, option: str, alone: tuple[str, ...], columns: Columns | None = None) -> list[Prompt]:
-    """The lines of a table; a column of a list that has no header is what ``alone`` names."""
+def read_lines(
+    path: Path, option: str, alone: tuple[str, ...], columns: Columns | None = None, paired: bool = True
+) -> list[Prompt]:
+    """The lines of a table; a column of a list that has no header is what ``alone`` names. ``paired``: with pictures."""
     lines = read_table(path, option)
     names = list(dict.fromkeys(str(name) for line in lines for name in line.values))
     if names == [VALUE] and path.suffix.lower() in (".txt", ".json"):
         column: dict[tuple[str, ...], str | None] = {alone: VALUE}
     else:
         column = {kind: _column(names, kind, (columns or {}).get(kind), f"{option} {path}") for kind in (ID, TEXT, FILE)}
+        _refuse_headerless(path, names)
         if column[alone] is None:
             raise DatasetError(
                 f"{path} has the columns {', '.join(map(repr, names))}; one must be {' or '.join(alone)}, "
                 f"or name it with {OPTIONS[alone]} COLUMN{_closest(names, alone)}"
             )
+        if column[FILE] is None and paired:
+            _refuse_overlooked(path, lines, [name for name in names if name not in column.values()])
     return [
         Prompt(*(text_of(line.values.get(name), f"{path}, line {line.number}: {name}") if name else "" for name in chosen))
         for line in lines
@@ -206,6 +225,22 @@ def _column(names: list[str], kind: tuple[str, ...], wanted: str | None, where: 
         raise DatasetError(f"{where} has no column {wanted!r}; it has: {', '.join(map(repr, names))}")
     by_name = {name.strip().lower(): name for name in reversed(names)}
     return wanted or next((by_name[name] for name in kind if name in by_name), None)
+
+
+def _refuse_headerless(path: Path, names: list[str]) -> None:
+    """A first line that names a picture is data."""
+    if any(is_picture_name(name) for name in names):
+        raise DatasetError(
+            f"{path} begins with {', '.join(map(repr, names))}, so it has no header; write one above: file,prompt"
+        )
+
+
+def _refuse_overlooked(path: Path, lines: list[Line], names: list[str]) -> None:
+    """A column of file names under another name would be paired by order, and perhaps wrongly."""
+    for name in names:
+        values = [line.values.get(name) for line in lines]
+        if all(isinstance(value, str) and is_picture_name(value) for value in values):
+            raise DatasetError(f"{path}: the column {name!r} names pictures; say so with {OPTIONS[FILE]} {name}")
 
 
 def _closest(names: list[str], kind: tuple[str, ...]) -> str:

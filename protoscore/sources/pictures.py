@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from protoscore.errors import DatasetError
 from protoscore.sources.decoding import FORMATS
+
+# Endings of pictures that nobody decodes here (of an AVIF, where Pillow was built without it).
+OTHERS = frozenset(".avif .heic .heif .jxl .jp2 .svg .psd .eps .ico .tga .dng .cr2 .nef .arw .exr .hdr .mpo".split())
 
 
 @cache
@@ -21,27 +25,62 @@ def suffixes() -> frozenset[str]:
     return frozenset(ending for ending, form in Image.registered_extensions().items() if form in FORMATS)
 
 
+def is_picture_name(name: str) -> bool:
+    """Whether a name ends as a picture's does."""
+    return Path(name).suffix.lower() in suffixes() | OTHERS
+
+
 def natural(name: str) -> list[tuple[int, int, str]]:
     """Sort key that puts ``2.png`` before ``10.png``."""
     return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
 
 
-def pictures_below(root: Path) -> dict[str, Path]:
-    """Pictures below ``root``, its subfolders among them, by name in natural order; hidden files are left alone.
+class Below(NamedTuple):
+    """What a folder holds: its pictures by name in natural order, and what looks like one and cannot be taken."""
+
+    pictures: dict[str, Path]
+    passed_over: list[str]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user has to be told."""
+        if not self.passed_over:
+            return []
+        return [f"{len(self.passed_over)} file(s) that look like pictures cannot be read here: {examples(self.passed_over)}"]
+
+
+def pictures_below(root: Path) -> Below:
+    """Pictures below ``root``, its subfolders among them; hidden files are left alone. Links are followed inside of ``root``.
 
     Raises:
-        DatasetError: one of them is a link that leads out of ``root``.
+        DatasetError: a picture or a folder is a link that leads out of ``root``, or a folder cannot be read.
     """
-    pictures = {}
-    for folder, inner, names in os.walk(root):
-        inner[:] = [name for name in inner if not name.startswith(".")]
-        for name in names:
-            path = Path(folder, name)
-            if path.suffix.lower() in suffixes() and not name.startswith(".") and path.is_file():
-                pictures[shown_name(path.relative_to(root).as_posix())] = path
-    outside = [name for name, path in pictures.items() if not path.resolve().is_relative_to(root.resolve())]
-    refuse(outside, "{} picture(s) are links to outside of " + str(root))
-    return {name: pictures[name] for name in sorted(pictures, key=natural)}
+    pictures: dict[str, Path] = {}
+    passed_over, outside = [], []
+    for path in _files(root, root.resolve(), frozenset()):
+        name, ending = shown_name(path.relative_to(root).as_posix()), path.suffix.lower()
+        if not path.resolve().is_relative_to(root.resolve()):
+            outside += [name] if path.is_dir() or ending in suffixes() else []
+        elif ending in suffixes() and path.is_file():
+            pictures[name] = path
+        elif ending in suffixes() | OTHERS:
+            passed_over.append(name)
+    refuse(outside, "{} picture(s) or folder(s) are links to outside of " + str(root))
+    return Below({name: pictures[name] for name in sorted(pictures, key=natural)}, sorted(passed_over, key=natural))
+
+
+def _files(folder: Path, base: Path, above: frozenset[Path]) -> Iterator[Path]:
+    """What is not a folder, and linked folders that lead outside; a link to a folder that it stands in is not followed."""
+    here = above | {folder.resolve()}
+    try:
+        entries = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    except OSError as error:
+        raise DatasetError(f"{folder} cannot be read ({error.strerror})") from error
+    for path in entries:
+        if not path.is_dir() or not path.resolve().is_relative_to(base):
+            yield path
+        elif path.resolve() not in here:
+            yield from _files(path, base, here)
 
 
 def named_inside(root: Path, names: Iterable[str]) -> dict[str, tuple[str, Path]]:

@@ -23,7 +23,7 @@ def read_prompts(path: Path) -> list[Named]:
     Raises:
         DatasetError: the file is not such a list, a prompt is empty, or an id is there twice.
     """
-    lines = read_lines(path, "the list of prompts", TEXT)
+    lines = read_lines(path, "the list of prompts", TEXT, paired=False)
     found = [Named(line.id or f"{number:06d}", line.text) for number, line in enumerate(lines)]
     if empty := [one.id for one in found if not one.text]:
         raise DatasetError(f"{path}: the prompt {empty[0]!r} is empty; take the line away or write its text")

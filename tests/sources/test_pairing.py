@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +16,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from protoscore.errors import DatasetError
-from protoscore.sources.pairing import natural, pair_up
+from protoscore.scoring.stage import score_rows
+from protoscore.sources.pairing import FILE, TEXT, OwnImages, natural, pair_up
+from protoscore.sources.pictures import pictures_below
+from tests.controls import Apart, Probe
+from tests.controls import table as scored
 
 
 @pytest.fixture
@@ -118,7 +124,7 @@ def test_a_list_holds_its_own_prompts_and_keeps_its_order(folder):
         ([{"words": "x"}], "parquet", "'words'.*one must be prompt"),
         ([{"file": "a.png", "prompt": "x"}, {"file": "", "prompt": "lost"}], "csv", "1 prompt.*no file.*'lost'"),
         ([{"file": "a.png", "prompt": "x"}] * 2, "csv", "given twice: 'a.png under x'"),
-        ([{"file": "a.png", "prompt": " "}], "csv", "1 empty prompt.*'line 1'"),
+        ([{"file": "a.png", "prompt": " "}], "csv", "all 1 prompts are empty"),
         ([{"prompt": ["x"]}], "json", "must be text"),
         ({"prompt": "x"}, "json", "must be a list"),
         ([7], "json", "must be an object"),
@@ -152,7 +158,7 @@ def test_a_link_in_a_folder_is_refused_and_odd_names_are_names(folder):
     names = {p.image for p in pair_up(root, prompts(root, ["x"], "txt")).pairs}
     assert names == {"=cmd|' /C calc'!A0.png", "a\nb.png", "caf\\xe9.png"}
     (root / "link.png").symlink_to(root.parent / "prompts.txt")
-    with pytest.raises(DatasetError, match=r"1 picture\(s\) are links to outside.*'link.png'"):
+    with pytest.raises(DatasetError, match=r"1 picture\(s\) or folder\(s\) are links to outside.*'link.png'"):
         pair_up(root, prompts(root, ["x"], "txt"))
 
 
@@ -170,3 +176,87 @@ def test_any_bytes_as_prompts_end_in_pairs_or_in_one_line(tmp_path_factory, data
         assert pair_up(root, root / f"p.{kind}").pairs
     except DatasetError as error:
         assert str(error)
+
+
+ROWS = [(f"{n}.png", f"a cube, number {n}") for n in range(1, 6)]
+PEOPLES = {  # what people have -> its bytes, and options; {root} is the folder of pictures
+    "semicolons.csv": "sep=;\nfile;prompt;weight\n" + "".join(f"{f};{p};0,5\n" for f, p in ROWS),
+    "tabs.csv": "file\tprompt\n" + "".join(f"{f}\t{p}\n" for f, p in ROWS),
+    "windows.csv": ("file;prompt\n" + "".join(f"{f};{p}\n" for f, p in ROWS)).encode("cp1252"),
+    "working.csv": "file;prompt\n" + "".join(f"pictures/{f};{p}\n" for f, p in ROWS),
+    "absolute.csv": "file;prompt\n" + "".join(f"{{root}}/{f};{p}\n" for f, p in ROWS),
+    "map.json": json.dumps(dict(ROWS)),
+    "list.json": json.dumps([p for _, p in ROWS]),
+}
+
+
+@pytest.mark.parametrize("name", PEOPLES)
+def test_files_of_prompts_that_people_have_are_taken(folder, monkeypatch, name):
+    root = folder(*(f for f, _ in ROWS))
+    monkeypatch.chdir(root.parent)
+    body = PEOPLES[name]
+    (root.parent / name).write_bytes(body if isinstance(body, bytes) else body.replace("{root}", str(root)).encode())
+    assert pairs(pair_up(Path("pictures"), Path(name))) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "way_out"),
+    [
+        ("headless.csv", "".join(f'{f},"{p}"\n' for f, p in ROWS), "has no header; write one above: file,prompt"),
+        ("three.txt", "a\nb\nc\n", "5 pictures and 3 prompts cannot be paired: give the prompts a column 'file'"),
+        ("odd.csv", "img;description\n1.png;a\n", "(perhaps --prompt-column description)"),
+        ("order.csv", "img;prompt\n" + "".join(f"{f};{p}\n" for f, p in ROWS[::-1]), "say so with --file-column img"),
+    ],
+)
+def test_files_that_could_be_paired_wrongly_are_refused_with_the_way_out(folder, name, body, way_out):
+    root = folder(*(f for f, _ in ROWS))
+    (root.parent / name).write_text(body)
+    with pytest.raises(DatasetError, match=re.escape(way_out)):
+        pair_up(root, root.parent / name)
+
+
+def test_unusual_columns_are_taken_by_option(folder):
+    root = folder("1.png", "2.png")
+    (root.parent / "p.csv").write_text("img,description\n2.png,two\n1.png,one\n")
+    assert pairs(pair_up(root, root.parent / "p.csv", {FILE: "img", TEXT: "description"})) == [
+        ("2.png", "two"),
+        ("1.png", "one"),
+    ]
+
+
+def test_an_empty_prompt_among_good_ones_is_a_state_and_no_scorer_sees_it(folder, tmp_path):
+    """Of a whole-pair metric and of a two-part one alike."""
+    root = folder("1.png", "2.png", "3.png")
+    table = prompts(
+        root, [{"file": "1.png", "prompt": "one"}, {"file": "2.png", "prompt": " "}, {"file": "3.png", "prompt": None}]
+    )
+    rows = OwnImages(root, table)
+    assert rows.notes == ["2 of 3 prompts are empty; their pictures end as 'invalid'"]
+    seen = []
+
+    class Heard(Probe):
+        def score(self, images, texts):
+            seen.extend(texts)
+            return super().score(images, texts)
+
+    score_rows(rows, [Heard(), Apart()], tmp_path / "run")
+    found = [(r["status"], r["reason"]) for r in scored(tmp_path / "run")]
+    assert found == [("ok", ""), *[("invalid", "empty prompt")] * 2] * 2 and seen == ["one"]
+
+
+def test_links_inside_are_followed_and_what_is_passed_over_is_told(folder):
+    root = folder("a/1.png", "b/2.jpg")
+    (root / "linked").symlink_to(root / "a")
+    (root / "a" / "loop").symlink_to(root)
+    (root / "c.heic").write_bytes(b"x")
+    (root / "gone.png").symlink_to(root / "nothing.png")
+    (root / "folder.png").mkdir()
+    (root / "._1.png").write_bytes(b"x")
+    os.mkfifo(root / "pipe.png")
+    below = pictures_below(root)
+    assert list(below.pictures) == ["a/1.png", "b/2.jpg", "linked/1.png"]
+    assert below.passed_over == ["c.heic", "gone.png", "pipe.png"]
+    assert below.notes == ["3 file(s) that look like pictures cannot be read here: 'c.heic', 'gone.png', 'pipe.png'"]
+    (root / "out").symlink_to(root.parent)
+    with pytest.raises(DatasetError, match=r"links to outside of .*'out'"):
+        pictures_below(root)
