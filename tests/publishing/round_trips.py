@@ -76,7 +76,7 @@ def dataset_trip(folder: Path) -> dict[str, bool]:
 
 def score_trip(scratch: Path) -> dict[str, bool]:
     """``protoscore score`` reads the published dataset by its id."""
-    sys.argv = ["protoscore", "score", "org/protobias-scenes", "-s", "constant", "--limit", "3", "--out", str(scratch / "run")]
+    sys.argv = ["protoscore", "score", "org/protobias-scenes", "-s", "constant", "--limit", "12", "--out", str(scratch / "run")]
     try:
         main()
     except SystemExit as end:

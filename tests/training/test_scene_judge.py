@@ -117,4 +117,4 @@ def test_behind_a_real_server_it_gives_the_same_answers(served, judge, tmp_path)
 def test_the_command_needs_no_model_and_no_server(dataset, tmp_path):
     result = cli("judge", "protobias/rubric", "--items", dataset, "--judge", "local", "--limit", "3", "--out", tmp_path / "run")
     assert result.returncode == 0, result.stderr
-    assert "of 12 items" in result.stdout
+    assert "of 3 items" in result.stdout
