@@ -180,7 +180,8 @@ def opened(
         DatasetError: it holds other work, or another process is working into it.
     """
     budget.check()
-    with claimed(Path(out), "judge", parameters):
+    where = {"source", "prompts"} if "rows" in parameters else set()  # the same rows may have been moved
+    with claimed(Path(out), "judge", {name: value for name, value in parameters.items() if name not in where}):
         run = AskingRun(out, protocol, items, budget, patience)
         try:
             yield run

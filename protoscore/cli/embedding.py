@@ -8,6 +8,8 @@ import typer
 
 from protoscore.cli.inputs import (
     SOURCE_HELP,
+    About,
+    Config,
     FileColumn,
     IdColumn,
     ImageColumns,
@@ -36,9 +38,11 @@ def embed(
     ] = "scene",
     option: Annotated[list[str], typer.Option("--option", "-o", help="NAME=VALUE for the embedder. Repeat for several.")] = [],  # noqa: B006
     split: Split = "test",
+    config: Config = None,
     limit: Limit = None,
     image: ImageColumns = [],  # noqa: B006
     id_column: IdColumn = None,
+    about: About = None,
 ) -> None:
     """A vector per picture, for diversity and for likeness. Resumes; each distinct picture is embedded once."""
     from protoscore.catalog import load
@@ -46,7 +50,7 @@ def embed(
     from protoscore.embedding import TABLE, embed_rows
 
     named = {"prompt": prompt_column, "file": file_column}
-    rows = rows_from(source, images, prompts, named, split, limit, image, [], id_column)
+    rows = rows_from(source, images, prompts, named, split, limit, image, [], id_column, about, config)
     counts = embed_rows(rows, load("embedders", embedder, **pairs(option, "--option")), out)
     failed = f", {counts.not_ok} without a vector ({counts.reason})" if counts.not_ok else ""
     print(f"{out / TABLE}: {counts.rows} rows, {counts.embedded_now} pictures embedded now{failed}")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from protoscore.errors import ConfigError
+from protoscore.errors import ConfigError, ProtoscoreError
+from protoscore.folder import read_manifest
 
 if TYPE_CHECKING:
     from protoscore.sources.rows import Rows
@@ -19,20 +21,24 @@ Prompts = Annotated[Path | None, typer.Option(help="Their prompts: .csv .tsv .js
 PromptColumn = Annotated[str | None, typer.Option(help="Column of the prompts, where its name is unusual.")]
 FileColumn = Annotated[str | None, typer.Option(help="Column of the file names, where its name is unusual.")]
 Split = Annotated[str, typer.Option(help="Split of the dataset.")]
+Config = Annotated[str | None, typer.Option(help="Config of a dataset that has several, or a subfolder.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="The first N rows only.")]
 ImageColumns = Annotated[list[str], typer.Option("--image", help="Column of pictures, in order. Default: all of them.")]
 Fields = Annotated[list[str], typer.Option("--field", help="FIELD=COLUMN, where its name differs, e.g. text=caption.")]
+About = Annotated[str | None, typer.Option("--source", help="Of a run: where what it was about lies now, for its pictures.")]
 IdColumn = Annotated[str | None, typer.Option("--id", help="Column of unique names.")]
 
 
 def rows_from(
     source: str | None, images: Path | None, prompts: Path | None, columns: Mapping[str, str | None], split: str,
-    limit: int | None, image: Sequence[str], field: Sequence[str], id_column: str | None,
+    limit: int | None, image: Sequence[str], field: Sequence[str], id_column: str | None, about: str | None = None,
+    config: str | None = None,
 ) -> Rows:  # fmt: skip
     """The rows that a command is about.
 
     Args:
         columns: "prompt" and "file": the columns that the user names.
+        about: where what a run was about lies now, if ``source`` is a run.
 
     Raises:
         ConfigError: neither or both of a source and pictures are named.
@@ -45,18 +51,23 @@ def rows_from(
         raise ConfigError("give a dataset, or --images with --prompts; see --help")
     fields = pairs(field, "--field")
     if images is not None:
-        from protoscore.sources.pairing import FILE, ID, TEXT, OwnImages
-
-        named = {TEXT: columns.get("prompt"), FILE: columns.get("file"), ID: id_column}
-        own = OwnImages(images, prompts, {kind: name for kind, name in named.items() if name})
-        return View(own, limit, fields) if limit or fields else own
-    plain = {"images": image, "id_column": id_column}
-    rows = None if any(plain.values()) else _of_benchmark(str(source), split)
-    if rows is None:
-        from protoscore.sources import open_rows
-
-        rows, fields = open_rows(str(source), split, image, fields, id_column), {}
+        rows: Rows = _own(images, prompts, columns, id_column)
+    else:
+        known = None if image or id_column or about or config else _of_benchmark(str(source), split)
+        if known is None:
+            rows, fields = _of_dataset(str(source), split, image, fields, id_column, about, config), {}
+        else:
+            rows = known
+    for note in getattr(rows, "notes", []):
+        print(note, file=sys.stderr)
     return View(rows, limit, fields) if limit or fields else rows
+
+
+def _own(images: Path, prompts: Path | None, columns: Mapping[str, str | None], id_column: str | None) -> Rows:
+    from protoscore.sources.pairing import FILE, ID, TEXT, OwnImages
+
+    named = {TEXT: columns.get("prompt"), FILE: columns.get("file"), ID: id_column}
+    return OwnImages(images, prompts, {kind: name for kind, name in named.items() if name})
 
 
 def _of_benchmark(source: str, split: str) -> Rows | None:
@@ -65,3 +76,45 @@ def _of_benchmark(source: str, split: str) -> Rows | None:
 
     benchmark = find(source, split)
     return benchmark.items() if benchmark else None
+
+
+def _of_dataset(
+    source: str,
+    split: str,
+    image: Sequence[str],
+    fields: Mapping[str, str],
+    id_column: str | None,
+    about: str | None,
+    config: str | None,
+) -> Rows:
+    from protoscore.sources import open_rows
+    from protoscore.sources.datasets import DatasetRows, asked_about
+    from protoscore.sources.runs import is_run, run_records
+
+    run = Path(source)
+    if about and not is_run(run):
+        raise ConfigError(f"--source says what a run was about, and {source} is not a finished run")
+    asked = _asked_of_benchmark(run, about) if is_run(run) else None
+    if asked is None and about is None:
+        return open_rows(source, split, image, fields, id_column, config=config)
+    asked = asked_about(run, about) if asked is None else asked
+    return DatasetRows(source, split, image, fields, id_column, run_records(run, asked, about))
+
+
+def _asked_of_benchmark(run: Path, about: str | None) -> Rows | None:
+    """What a run over a benchmark was about, where that can be had."""
+    from protoscore.benchmarks import of_run
+    from protoscore.sources.rows import contents_of
+
+    parameters = read_manifest(run)["parameters"]
+    if "benchmark" not in parameters:
+        return None
+    options = {"split": parameters["split"]} if parameters.get("split", "test") != "test" else {}
+    try:
+        rows = of_run(run, about, **options).items()
+        known = parameters.get("rows")
+        return rows if about or known in (None, contents_of(rows)) else None
+    except ProtoscoreError:  # it is not here
+        if about:
+            raise
+        return None

@@ -9,6 +9,8 @@ import typer
 
 from protoscore.cli.inputs import (
     SOURCE_HELP,
+    About,
+    Config,
     Fields,
     FileColumn,
     IdColumn,
@@ -44,9 +46,11 @@ def judge(
     second: Annotated[str | None, typer.Option(help="A second judge, asked where the first one's replies differ.")] = None,
     second_option: Annotated[list[str], typer.Option(help="NAME=VALUE for the second judge.")] = [],  # noqa: B006
     split: Split = "test",
+    config: Config = None,
     image: ImageColumns = [],  # noqa: B006
     field: Fields = [],  # noqa: B006
     id_column: IdColumn = None,
+    about: About = None,
     limit: Limit = None,
     variant: Annotated[list[str], typer.Option(help="Also ask with this wording of the prompt.")] = [],  # noqa: B006
     samples: Annotated[int, typer.Option(min=1, help="Ask each question N times.")] = 1,
@@ -85,7 +89,7 @@ def judge(
         raise ConfigError(f"--orders is 'given' or 'all', not {orders!r}; an order that is drawn comes from --shuffle SEED")
     asked = load_protocol(protocol, **typed(protocol_option, "--protocol-option"))
     named = {"prompt": prompt_column, "file": file_column}
-    source = rows_from(items, images, prompts, named, split, limit, image, field, id_column)
+    source = rows_from(items, images, prompts, named, split, limit, image, field, id_column, about, config)
     component = load("vlms", judge_, **pairs(option, "--option"))
     other = load("vlms", second, **pairs(second_option, "--second-option")) if second else None
     how = Robustness(("", *variant), samples, shuffle, orders == "all")

@@ -9,6 +9,8 @@ import typer
 
 from protoscore.cli.inputs import (
     SOURCE_HELP,
+    About,
+    Config,
     Fields,
     FileColumn,
     IdColumn,
@@ -37,10 +39,12 @@ def score(
     prompt_column: PromptColumn = None,
     file_column: FileColumn = None,
     split: Split = "test",
+    config: Config = None,
     limit: Limit = None,
     image: ImageColumns = [],  # noqa: B006
     field: Fields = [],  # noqa: B006
     id_column: IdColumn = None,
+    source: About = None,
     form: Annotated[Literal["parquet", "csv", "json"], typer.Option("--format", help="Write this form as well.")] = "parquet",
     shard: Annotated[str | None, typer.Option(help="Part i/n only, e.g. 2/8; then run without it for the table.")] = None,
     retry: Annotated[list[str] | None, typer.Option(help="Try again what is invalid, refused, abstained, or all.")] = None,
@@ -70,7 +74,7 @@ def score(
 
     part = Shard.parse(shard) if shard else None
     named = {"prompt": prompt_column, "file": file_column}
-    rows = rows_from(dataset, images, prompts, named, split, limit, image, field, id_column)
+    rows = rows_from(dataset, images, prompts, named, split, limit, image, field, id_column, source, config)
     counts = score_named(rows, scorer, out, part, retry or [], batch_size, engine, pairs(option, "--option"))
     if part:
         print(f"{out}: shard {shard} is done, {counts.scored_now} scores made now; after all shards: the same without --shard")

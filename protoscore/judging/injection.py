@@ -25,7 +25,7 @@ from protoscore.errors import ConfigError, DatasetError
 from protoscore.judging.audit import read_verdicts
 from protoscore.schema import Status, derive_seed
 from protoscore.sources.decoding import open_image
-from protoscore.sources.rows import Row, RowSource, each
+from protoscore.sources.rows import Row, RowSource, contents_of, each
 from protoscore.stats.resampling import Estimate, cluster_bootstrap, exact_bound, interval
 
 CONTROL, CLEAN = "control", "none"
@@ -48,7 +48,7 @@ class Injected:
         if where not in ("text", "picture"):
             raise ConfigError(f"an injection goes into 'text' or 'picture', not {where!r}")
         self._protocol, self._items, self._where, self._seed = protocol, items, where, seed
-        self.source = getattr(items, "source", None)
+        self.source, self.contents = getattr(items, "source", None), lambda: contents_of(items)
 
     @property
     def parameters(self) -> dict[str, Any]:

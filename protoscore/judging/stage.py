@@ -20,7 +20,7 @@ from protoscore.errors import ProtoscoreError
 from protoscore.folder import write_manifest, write_table, write_text
 from protoscore.judging.decide import decide, decision_table
 from protoscore.schema import Status
-from protoscore.sources.rows import RowSource
+from protoscore.sources.rows import RowSource, contents_of
 from protoscore.vlms import VLM
 
 
@@ -106,6 +106,8 @@ def finish(
 def parameters_of(protocol: Protocol, items: RowSource, judges: list[VLM], how: Robustness) -> dict[str, Any]:
     """What makes two runs the same work. The budget does not."""
     source = dict(getattr(items, "parameters", {}))
+    if held := contents_of(items):
+        source["rows"] = held
     if place := getattr(items, "source", None):  # no folder of the user's machine in a manifest
         source["source"] = Path(place).name if Path(place).is_absolute() else place
     return {

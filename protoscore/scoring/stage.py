@@ -32,7 +32,7 @@ from protoscore.scoring.sharding import Shard, launched, ranks
 from protoscore.scoring.store import Store
 from protoscore.scoring.table import write_scores
 from protoscore.scoring.worker import BlockWorker, Engine
-from protoscore.sources.rows import Rows
+from protoscore.sources.rows import Rows, contents_of
 
 AGAIN = frozenset({Status.ERROR})  # what every run tries again
 STORE = "results.sqlite"
@@ -217,7 +217,9 @@ def _write(worker: BlockWorker, scorers: list[AnyScorer], out: Path, scored: int
     seconds: dict[str, float] = {}
     written = write_scores(out / "scores.parquet", worker.index, scorers, worker.results, failures, seconds)
     rows = worker.rows
-    parameters = {"source": rows.source, **rows.parameters, "scorers": [describe(scorer) for scorer in scorers]}
+    held = contents_of(rows)
+    where = {"source": rows.source, **rows.parameters, **({"rows": held} if held else {})}
+    parameters = {**where, "scorers": [describe(scorer) for scorer in scorers]}
     write_manifest(out, "score", parameters, rows.parent, scenes=rows.scenes, rows=written, made_with=worker.store.notes())
     write_text(out / "timing.json", json.dumps({"scoring_seconds": seconds}, indent=2) + "\n")
     commonest = failures.most_common(1)

@@ -14,7 +14,7 @@ from protoscore.sources.rows import Rows
 
 def open_rows(
     source: str | Path, split: str = "test", images: Sequence[str] = (), fields: Mapping[str, str] | None = None,
-    id_column: str | None = None, benchmark: str | None = None,
+    id_column: str | None = None, benchmark: str | None = None, config: str | None = None,
 ) -> Rows:  # fmt: skip
     """The rows of a dataset; see :class:`protoscore.sources.datasets.DatasetRows` for the arguments.
 
@@ -26,7 +26,7 @@ def open_rows(
     """
     from protoscore.sources.datasets import DatasetRows
 
-    rows = DatasetRows(str(source), split, images, fields, id_column)
+    rows = DatasetRows(str(source), split, images, fields, id_column, config=config)
     if benchmark:
         rows.parameters = {"benchmark": benchmark, **rows.parameters}
     return rows

@@ -128,7 +128,7 @@ class OwnImages:
     def __init__(self, images: Path, prompts: Path | None = None, named: Columns | None = None):
         pairing = pair_up(images, prompts, named)
         self._pairs, self.notes = pairing.pairs, pairing.notes
-        self.source = str(images)
+        self.source = str(images) if not images.is_absolute() else images.name  # no folder of the user's in a manifest
         what = content_id(*(part for pair in self._pairs for part in pair[:3]), length=24)
         facts = {"rule": pairing.rule, "unused": len(pairing.unused), "pairs": what}
         self.parameters: dict[str, Any] = {"prompts": (prompts or images).name, **facts}
@@ -144,6 +144,9 @@ class OwnImages:
                 data = b""
             fields = {"prompt_id": pair.id, "prompt": pair.prompt, "image": pair.image, "text": pair.prompt}
             yield Row(content_id(pair.id, pair.prompt, pair.image), (data,), fields)
+
+    def contents(self) -> str:
+        return self.parameters["pairs"]
 
     def fingerprint(self) -> str | None:
         try:

@@ -5,7 +5,8 @@ Only what is asked for is read, a few records at a time, so that memory stays fl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from protoscore.errors import DatasetError, first_line
+from protoscore.schema import content_id
 from protoscore.sources.rows import files_fingerprint
 
 FEW = 16  # records read at once
@@ -33,12 +35,17 @@ class Records(Protocol):
     columns: list[str]
     pictures: list[str]  # the columns that hold pictures
     revision: str | None  # of a Hub dataset
+    notes: list[str]  # what a user has to be told
 
     def __len__(self) -> int: ...
 
     def read(self, start: int, stop: int) -> Iterator[dict[str, Any]]: ...
 
     def fingerprint(self) -> str | None: ...
+
+    def contents(self) -> str | None:
+        """As :meth:`fingerprint`, but the same for a copy, under another name, and after a picture was mended."""
+        ...
 
 
 class ParquetRecords:
@@ -52,6 +59,7 @@ class ParquetRecords:
     """
 
     revision: str | None = None
+    notes: list[str] = []
 
     def __init__(self, paths: Sequence[Path], columns: Sequence[str] | None = None):
         self.paths = list(paths)
@@ -80,6 +88,9 @@ class ParquetRecords:
     def fingerprint(self) -> str | None:
         return files_fingerprint(self.paths, {})
 
+    def contents(self) -> str | None:
+        return files_fingerprint(self.paths, {}, times=False)
+
 
 class ListedRecords:
     """Records that are in memory but for their pictures, which are read from files when their turn comes.
@@ -87,14 +98,17 @@ class ListedRecords:
     Args:
         pictures: record to its picture columns and their files; a missing file is an empty picture.
         files: what the list was read from.
+        shown: how pictures are called in tables, where it is not by the name of the file alone.
     """
 
     revision: str | None = None
 
     def __init__(
-        self, records: Sequence[dict[str, Any]], pictures: Callable[[dict[str, Any]], dict[str, Path]], files: Sequence[Path]
-    ):
-        self._records, self._pictures, self._files = records, pictures, files
+        self, records: Sequence[dict[str, Any]], pictures: Callable[[dict[str, Any]], dict[str, Path]], files: Sequence[Path],
+        shown: Mapping[Path, str] | None = None,
+    ):  # fmt: skip
+        self._records, self._pictures, self._files, self._shown = records, pictures, files, shown or {}
+        self.notes: list[str] = []
         self.pictures = list(pictures(records[0])) if records else []
         self.columns = list(dict.fromkeys(name for record in records for name in (*record, *self.pictures)))
 
@@ -104,13 +118,17 @@ class ListedRecords:
     def read(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
         for record in self._records[start:stop]:
             paths = self._pictures(record).items()
-            yield record | {name: {"bytes": _bytes_of(path), "path": path.name} for name, path in paths}
+            shown = {path: self._shown.get(path, path.name) for _, path in paths}
+            yield record | {name: {"bytes": _bytes_of(path), "path": shown[path]} for name, path in paths}
 
     def fingerprint(self) -> str | None:
         places = [path for record in self._records for path in self._pictures(record).values()]
         with suppress(OSError):  # one of them is gone: the rows are read again each time
             return files_fingerprint(dict.fromkeys([*self._files, *places]), {"records": len(self)})
         return None
+
+    def contents(self) -> str | None:
+        return content_id(*(json.dumps(record, sort_keys=True, default=str) for record in self._records), length=24)
 
 
 class HubRecords:
@@ -123,6 +141,8 @@ class HubRecords:
     Raises:
         DatasetError: it cannot be loaded, or lacks one of ``columns``.
     """
+
+    notes: list[str] = []
 
     def __init__(
         self, source: str, split: str, columns: Sequence[str] | None = None, configs: Sequence[str | None] = (None,),
@@ -150,11 +170,15 @@ class HubRecords:
         return len(self._data)
 
     def read(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
+        from huggingface_hub.constants import HF_HUB_CACHE
+
         for record in self._data.select(range(start, min(stop, len(self)))):
-            yield record | {name: _picture(record[name], Path()) for name in self.pictures}
+            yield record | {name: _picture(record[name], Path(HF_HUB_CACHE)) for name in self.pictures}
 
     def fingerprint(self) -> str | None:
         return self.revision or self._data._fingerprint
+
+    contents = fingerprint
 
 
 def find(source: str | None, split: str, columns: Sequence[str], origin: Origin) -> Records:

@@ -49,12 +49,17 @@ class Rows(Protocol):
         ...
 
 
-def files_fingerprint(files: Iterable[Path], parameters: dict[str, Any]) -> str:
-    """A fingerprint of files by name, size, time of change and last bytes (where Parquet keeps its index), all unread else."""
+def files_fingerprint(files: Iterable[Path], parameters: dict[str, Any], times: bool = True) -> str:
+    """A fingerprint of files by name, size, time of change and last bytes (where Parquet keeps its index), all unread else.
+
+    Args:
+        times: whether the time of change counts; it differs between copies.
+    """
     digest = hashlib.sha256(json.dumps(parameters, sort_keys=True).encode())
     for path in files:
         state = path.stat()
-        digest.update(f"\n{path.name}\x1f{state.st_size}\x1f{state.st_mtime_ns}\x1f".encode())
+        changed = state.st_mtime_ns if times else ""
+        digest.update(f"\n{path.name}\x1f{state.st_size}\x1f{changed}\x1f".encode("utf-8", "surrogateescape"))
         with path.open("rb") as handle:
             handle.seek(max(0, state.st_size - 65536))
             digest.update(handle.read(65536))
@@ -64,6 +69,12 @@ def files_fingerprint(files: Iterable[Path], parameters: dict[str, Any]) -> str:
 def keys_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
     """The fields of a row that a table keeps, as text; empty where it lacks one."""
     return tuple("" if row.fields.get(name) is None else str(row.fields[name]) for name in columns)
+
+
+def contents_of(rows: object) -> str | None:
+    """A digest of what a source holds, wherever it lies and whenever it was written; None where it cannot say."""
+    say = getattr(rows, "contents", None)
+    return say() if say else None
 
 
 RowSource = Rows | Iterable[Row]
@@ -88,6 +99,7 @@ class View:
     def __init__(self, rows: Rows, limit: int | None = None, fields: Mapping[str, str] | None = None):
         self._rows, self._limit, self._fields = rows, limit, dict(fields or {})
         self.columns, self.source, self.parent, self.scenes = rows.columns, rows.source, rows.parent, rows.scenes
+        self.notes = getattr(rows, "notes", [])
         chosen = {"limit": limit, "fields": self._fields}
         self.parameters = rows.parameters | {name: value for name, value in chosen.items() if value}
 
@@ -108,3 +120,6 @@ class View:
     def fingerprint(self) -> str | None:
         inner = self._rows.fingerprint()
         return None if inner is None else hashlib.sha256(f"{inner}\n{self._limit}\n{self._fields}".encode()).hexdigest()
+
+    def contents(self) -> str | None:
+        return contents_of(self._rows)

@@ -34,8 +34,6 @@ _DESCRIPTIONS = {
     Cell.NON_CORRECT: "correct", Cell.PROTO_VIOLATED: "adversarial",
     Cell.PROTO_CORRECT: "proto_correct", Cell.NON_VIOLATED: "non_violated",
 }  # fmt: skip
-# In the authors' set an id names the item, and these say which of its rows one is. The id is the cluster.
-_VERSIONS = ("writer", "generator", "image_model", "subcategory", "group_category", "socio_attr", "pole", "gender")
 _DOMAINS = {"animal": "animals", "object": "objects"}  # as the authors' set spells them
 
 
@@ -58,13 +56,17 @@ class CellRows:
         self.parameters: dict[str, Any] = {"benchmark": "protobias", "split": split}
         folder = Path(source)
         self._records = _of_folder(folder, split) if folder.exists() else HubRecords(source, split, configs=_CONFIGS)
+        if not len(self._records):
+            raise DatasetError(f"{source} has no rows in the split {split!r}")
         names = set(self._records.columns)
         fitting = [layout for layout in LAYOUTS if {*_TEXT, *layout.pictures.values()} <= names and names & {"triplet", "id"}]
         if not fitting:
             missing = min({*_TEXT, *LAYOUTS[-1].pictures.values(), "id"} - names)
             raise DatasetError(f"{source!r} is not a dataset of two or four cells: it lacks the column {missing!r}")
         self.layout = fitting[0]
-        self._versions = [] if "triplet" in names else [name for name in _VERSIONS if name in names]
+        # In the authors' set an id names the item, which is the cluster; whatever else a row says tells it from its sisters.
+        known = {"id", "domain", "knob", "text", *self._records.pictures}
+        self._versions = [] if "triplet" in names else sorted(names - known)
         self.parent = folder if (folder / MANIFEST).is_file() else None
         self.scenes = None if self.parent is None else not read_manifest(self.parent).get("photographic", False)
         if self._records.revision:
@@ -100,6 +102,9 @@ class CellRows:
 
     def fingerprint(self) -> str | None:
         return self._records.fingerprint()
+
+    def contents(self) -> str | None:
+        return self._records.contents()
 
 
 _CONFIGS = (*(layout.config for layout in LAYOUTS), None)
