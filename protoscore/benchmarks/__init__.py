@@ -103,8 +103,8 @@ def _still_there(manifest: dict[str, Any]) -> str | None:
     source = manifest["parameters"].get("source")
     if not source or not Path(source).is_dir():
         return None
-    parent = manifest.get("parent")
-    return source if parent is None or manifest_hash(Path(source)) == parent else None
+    parent, there = manifest.get("parent"), (Path(source) / MANIFEST).is_file()
+    return source if parent is None or (there and manifest_hash(Path(source)) == parent) else None
 
 
 def find(spec: str, split: str = "test", **options: Any) -> Benchmark | None:
