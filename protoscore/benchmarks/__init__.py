@@ -93,6 +93,8 @@ def of_run(run: Path, source: str | None = None, **options: Any) -> Benchmark:
     manifest = read_manifest(run)
     name = manifest["parameters"].get("benchmark")
     if name is None:
+        if others := options.keys() - {"resamples"}:
+            raise ConfigError(f"{run} belongs to no benchmark, so the option {min(others)!r} is for none; leave it out")
         return Benchmark(**options)
     source = source or _still_there(manifest)
     return catalog.load("benchmarks", name, **({"source": source} if source else {}), **options)
