@@ -23,7 +23,7 @@ demo: $(VENV)/.installed  ## build pictures, train an evaluator, test metrics, w
 	@bash demo.sh $(BIN) $(DEMO)
 
 test: $(VENV)/.installed  ## the test suite, offline, on two processes
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.installed  ## format, lint, types
 	$(BIN)/ruff format --check .

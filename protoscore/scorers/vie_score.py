@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from protoscore.batches import refuse_unequal
 from protoscore.errors import ConfigError, ProtoscoreError
 from protoscore.schema import Status
 from protoscore.scorers import Facts, Score
@@ -119,15 +120,18 @@ class VieScore:
         Raises:
             ProtoscoreError: the judge cannot be asked any more (key refused, server down); said at the call after.
         """
-        if len(images) != len(texts):
-            raise ValueError(f"{len(images)} images and {len(texts)} texts; give one text an image")
+        refuse_unequal(images, texts)
         if self._stopped:
             raise ProtoscoreError(f"{self.name}: {self._stopped}")
-        pairs = [self._questions(image, text) for image, text in zip(images, texts, strict=True)]
+        asked = [place for place, text in enumerate(texts) if text.strip()]
+        pairs = [self._questions(images[place], texts[place]) for place in asked]
         replies: dict[str, Reply] = {}
         for name in self._protocols:  # a judge may want the requests of a batch to have one schema
             replies |= self._ask({pair[name].key: pair[name] for pair in pairs})
-        return [self._score({name: replies[question.key] for name, question in pair.items()}) for pair in pairs]
+        scores = [Score(None, Status.INVALID, "the text is empty")] * len(texts)
+        for place, pair in zip(asked, pairs, strict=True):
+            scores[place] = self._score({name: replies[question.key] for name, question in pair.items()})
+        return scores
 
     def _questions(self, image: Image, text: str) -> dict[str, Question]:
         from protoscore.asking.dispatch import Question

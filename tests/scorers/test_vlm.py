@@ -495,6 +495,7 @@ def test_vie_score_ends_when_the_judge_cannot_be_asked(tmp_path):
 def test_vie_score_over_a_model_in_this_process(folders):
     images, texts = grid(2)
     scores = vie_score.create(f"local:{folders['qwen']}", answers="likelihood").score(images, texts)
-    assert all(score.status.value == "ok" and 0 <= score.value <= 10 for score in scores)
+    assert [score.status.value for score in scores] == ["ok" if text.strip() else "invalid" for text in texts]
+    assert all(0 <= score.value <= 10 for score in scores if score.value is not None)
     rambling = vie_score.create(f"local:{folders['qwen']}", max_tokens=4).score(images[:2], texts[:2])
     assert [score.value for score in rambling] == [None, None] and {s.status.value for s in rambling} == {"invalid"}
