@@ -6,7 +6,6 @@ The files are those that VQAScore's repository keeps: ``tifa160.json`` (key to p
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import defaultdict
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from protoscore.errors import DatasetError
 from protoscore.reporting.results import ALL, Task
 from protoscore.sources.records import ListedRecords, Origin, Records, picture_bytes
 from protoscore.sources.rows import Row
+from protoscore.sources.tables import read_table
 from protoscore.stats.resampling import Estimate
 
 HELP = (
@@ -112,10 +112,10 @@ def _ratings(path: Path) -> dict[tuple[str, str], float]:
     """(prompt, model) to the mean of its 1-5 ratings."""
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            for line in csv.DictReader(file):
-                found[line["source_id"], MODELS[line["model_type"]]].append(float(line["answer"]))
-    except (ValueError, KeyError, TypeError) as error:
+        for line in read_table(path):
+            row = line.values
+            found[row["source_id"], MODELS[row["model_type"]]].append(float(row["answer"]))
+    except (ValueError, KeyError) as error:
         raise DatasetError(f"{path} is not the file of ratings ({type(error).__name__}: {error}). {HELP}") from error
     return {key: sum(values) / len(values) for key, values in found.items()}
 

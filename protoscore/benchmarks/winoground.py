@@ -9,7 +9,6 @@ With s(c, i) the score of caption c and picture i, all comparisons strict, so th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +19,7 @@ from protoscore.errors import DatasetError
 from protoscore.reporting.results import ALL, Task
 from protoscore.sources.records import ListedRecords, Origin, Records, find, picture_bytes
 from protoscore.sources.rows import Row
+from protoscore.sources.tables import read_table
 from protoscore.stats.resampling import Estimate
 from protoscore.stats.transfer import winoground_scores
 
@@ -78,13 +78,9 @@ def _from_list(folder: Path) -> Records | None:
     listing = next(iter(sorted(folder.glob("**/examples.jsonl"))), None)
     if listing is None:
         return None
-    try:
-        records = [json.loads(line) for line in listing.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except ValueError as error:
-        raise DatasetError(f"{listing} is damaged ({error})") from error
-    missing = [name for name in COLUMNS if records and name not in records[0]]
-    if not records or missing:
-        raise DatasetError(f"{listing} is not Winoground's: {'it is empty' if not records else f'no field {missing[0]!r}'}")
+    records = [line.values for line in read_table(listing)]
+    if missing := [name for name in COLUMNS if name not in records[0]]:
+        raise DatasetError(f"{listing} is not Winoground's: no field {missing[0]!r}")
     images = listing.parent / "images"
 
     def pictures(record: dict[str, Any]) -> dict[str, Path]:

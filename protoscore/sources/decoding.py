@@ -80,7 +80,7 @@ def _formats() -> tuple[str, ...]:
 
 def _header(data: bytes) -> Image.Image:
     try:
-        image = Image.open(io.BytesIO(data), formats=_formats())
+        image = Image.open(io.BytesIO(_without_text(data)), formats=_formats())
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:  # Pillow's own, larger limits
         raise RefusedImage(f"the picture has more than {MAX_PIXELS // 10**6} million px; it was not decoded") from error
     if image.width * image.height > MAX_PIXELS:
@@ -88,6 +88,20 @@ def _header(data: bytes) -> Image.Image:
             f"the picture has {image.width} x {image.height} px, more than {MAX_PIXELS // 10**6} million; it was not decoded"
         )
     return image
+
+
+def _without_text(data: bytes) -> bytes:
+    """A PNG without its texts (prompts and whole workflows, perhaps larger than Pillow reads); anything else as it is."""
+    if not data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return data
+    kept, start, at = [], 0, 8
+    while at + 12 <= len(data):
+        end = at + 12 + int.from_bytes(data[at : at + 4])
+        if data[at + 4 : at + 8] in (b"tEXt", b"zTXt", b"iTXt"):
+            kept.append(data[start:at])
+            start = end
+        at = end
+    return b"".join([*kept, data[start:]]) if kept else data
 
 
 class Picture(NamedTuple):

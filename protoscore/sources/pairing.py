@@ -51,6 +51,7 @@ class Prompt(NamedTuple):
     id: str
     text: str
     file: str
+    more: Mapping[str, Any] = {}  # its other columns
 
 
 class Pair(NamedTuple):
@@ -60,6 +61,7 @@ class Pair(NamedTuple):
     prompt: str
     image: str  # relative to the root, as shown in tables
     path: Path
+    more: Mapping[str, Any] = {}  # what else the table says of the prompt
 
 
 class Pairing(NamedTuple):
@@ -142,7 +144,7 @@ class OwnImages:
                 data = pair.path.read_bytes()
             except OSError:  # gone or forbidden since it was listed: the row ends in a state, as without a picture
                 data = b""
-            fields = {"prompt_id": pair.id, "prompt": pair.prompt, "image": pair.image, "text": pair.prompt}
+            fields = {**pair.more, "prompt_id": pair.id, "prompt": pair.prompt, "image": pair.image, "text": pair.prompt}
             yield Row(content_id(pair.id, pair.prompt, pair.image), (data,), fields)
 
     def contents(self) -> str:
@@ -156,7 +158,7 @@ class OwnImages:
 
 
 def _pair(line: Prompt, name: str, path: Path) -> Pair:
-    return Pair(line.id or content_id("prompt", line.text), line.text, name, path)
+    return Pair(line.id or content_id("prompt", line.text), line.text, name, path, line.more)
 
 
 def _by_file(root: Path, lines: list[Prompt], files: dict[str, Path]) -> Pairing:
@@ -192,7 +194,7 @@ def _owner(name: str, ids: dict[str, Prompt]) -> str | None:
 
 
 def _distinct(pairs: list[Pair]) -> list[Pair]:
-    twice = [f"{p.image} under {p.prompt}" for p, n in Counter(pairs).items() if n > 1]
+    twice = [f"{image} under {prompt}" for (_, prompt, image), n in Counter(pair[:3] for pair in pairs).items() if n > 1]
     refuse(twice, "{} pair(s) of a picture and a prompt are given twice")
     return pairs
 
@@ -215,11 +217,14 @@ def read_lines(
             )
         if column[FILE] is None and paired:
             _refuse_overlooked(path, lines, [name for name in names if name not in column.values()])
-    return [
-        Prompt(*(text_of(line.values.get(name), f"{path}, line {line.number}: {name}") if name else "" for name in chosen))
-        for line in lines
-        for chosen in [[column.get(kind) for kind in (ID, TEXT, FILE)]]
-    ]
+    chosen = [column.get(kind) for kind in (ID, TEXT, FILE)]
+    read = []
+    for line in lines:
+        cells = [text_of(line.values.get(name), f"{path}, line {line.number}: {name}") if name else "" for name in chosen]
+        read.append(
+            Prompt(cells[0], cells[1], cells[2], {name: value for name, value in line.values.items() if name not in chosen})
+        )
+    return read
 
 
 def _column(names: list[str], kind: tuple[str, ...], wanted: str | None, where: str) -> str | None:

@@ -160,10 +160,12 @@ class HubRecords:
         if missing:
             raise DatasetError(f"{source} has no column {min(missing)!r}; is it another dataset?")
         self.columns = list(columns) if columns is not None else data.column_names
-        self.pictures = [name for name in self.columns if isinstance(data.features[name], Image)]
+        schema = data.features.arrow_schema
+        self.pictures = [name for name in self.columns if _holds_pictures(schema.field(name).type)]
         data = data.select_columns(self.columns)
         for name in self.pictures:
-            data = data.cast_column(name, Image(decode=False))
+            if isinstance(data.features[name], Image):
+                data = data.cast_column(name, Image(decode=False))
         self._data = data
 
     def __len__(self) -> int:

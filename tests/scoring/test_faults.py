@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, PngImagePlugin
 
 from protoscore.benchmarks.protobias.cells import CellRows
 from protoscore.catalog import load
@@ -304,3 +304,15 @@ def test_what_killed_processes_left_half_written_is_removed(tmp_path):
             pass
     with locked(tmp_path, "score"):
         assert (tmp_path / "now.txt").read_text() == "whole"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_png_with_megabytes_of_text_is_the_picture_that_it_holds(packed):
+    """As programs write whole workflows beside the pixels. Before and after them."""
+    notes = PngImagePlugin.PngInfo()
+    notes.add_text("workflow", "x" * 3_000_000, zip=packed)
+    notes.add_itxt("prompt", "y" * 3_000_000, zip=packed)
+    notes.add_text("after", "z" * 3_000_000, zip=packed)
+    buffer, image = io.BytesIO(), Image.fromarray(np.arange(192, dtype=np.uint8).reshape(8, 8, 3))
+    image.save(buffer, "PNG", pnginfo=notes)
+    assert open_image(buffer.getvalue()).tobytes() == image.tobytes()

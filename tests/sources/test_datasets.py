@@ -17,6 +17,7 @@ from protoscore.catalog import load
 from protoscore.errors import DatasetError
 from protoscore.scoring.stage import score_rows
 from protoscore.sources import columns_of, open_rows
+from protoscore.sources.records import HubRecords
 from protoscore.sources.rows import View
 from tests.conftest import ROOT, run
 from tests.controls import png, table
@@ -66,11 +67,97 @@ def test_two_rows_with_one_id_are_refused_by_name(tmp_path):
         score_rows(open_rows(tmp_path / "set"), [load("scorers", "random")], tmp_path / "run")
 
 
+def test_a_picture_that_a_dataset_of_the_hub_names_is_never_a_file_of_the_users(tmp_path, monkeypatch):
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret.png").write_bytes(png("secret"))
+    named = [
+        {"id": n, "image": {"bytes": None, "path": path}} for n, path in enumerate(["secret.png", str(tmp_path / "secret.png")])
+    ]
+    parquet(
+        tmp_path / "set" / "data" / "test-0.parquet", [*named, {"id": 2, "image": {"bytes": png(0), "path": None}}], ("image",)
+    )
+    found = HubRecords(str(tmp_path / "set"), "test").read(0, 3)
+    assert [record["image"]["bytes"] for record in found] == [b"", b"", png(0)]
+
+
+def listing(folder, name, body, count=3):
+    (folder / "sub").mkdir(parents=True)
+    for n in range(count):
+        (folder / ("sub" if n else ".") / f"{n}.png").write_bytes(png(n))
+    (folder / name).write_text(body)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("metadata.csv", "file_name,text\n0.png,a\nsub/1.png,b\n"),
+        ("metadata.jsonl", '{"file_name": "0.png", "text": "a"}\n{"file_name": "sub/1.png", "text": "b"}\n'),
+        ("list.csv", "file;prompt\n0.png;a\nsub/1.png;b\n"),
+    ],
+)
+def test_a_list_beside_pictures_is_used_by_folder_and_by_file(tmp_path, name, body):
+    folder = listing(tmp_path / "p", name, body)
+    for source in (folder, folder / name):
+        rows = [(r.images, r.fields["text"], r.fields["image"]) for r in open_rows(source).rows()]
+        assert rows == [((png(0),), "a", "0.png"), ((png(1),), "b", "sub/1.png")]
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "says"),
+    [
+        ("prompts.csv", "prompt\na\nb\nc\n", "3 pictures and prompts.csv has no column file_name"),
+        ("metadata.jsonl", '{"file_name": "0.png", "text": "a\\ud83d"}', "line 1: text holds half of a character"),
+        ("metadata.jsonl", '{"file_name": ["0.png"]}', "line 1: file_name must be text"),
+        ("metadata.jsonl", '{"file_name": "0.png"}\n{"text": "b"}', "1 line(s) of .* name no picture: 'line 2'"),
+    ],
+)
+def test_a_list_that_leaves_pictures_out_is_refused(tmp_path, name, body, says):
+    folder = listing(tmp_path / "p", name, body)
+    with pytest.raises(DatasetError, match=says.replace("(s)", r"\(s\)")):
+        open_rows(folder)
+
+
+def test_several_tables_in_a_folder_are_named_and_one_is_taken(tmp_path):
+    parquet(tmp_path / "one" / "test-0.parquet", [{"id": 1, "text": "a"}])
+    parquet(tmp_path / "two" / "test-0.parquet", [{"id": 2, "words": "b"}])
+    with pytest.raises(DatasetError, match="name one: --config one or two"):
+        open_rows(tmp_path)
+    assert [r.fields["words"] for r in open_rows(tmp_path, config="two").rows()] == ["b"]
+
+
+def test_a_split_without_rows_is_said_to_be_one(tmp_path):
+    pq.write_table(pa.table({"id": pa.array([], pa.int64()), "image": pa.array([], PICTURE)}), tmp_path / "test-0.parquet")
+    with pytest.raises(DatasetError, match="no rows in the split 'test'"):
+        open_rows(tmp_path)
+
+
+def test_null_texts_and_null_pictures_end_in_states_in_score_and_in_judge_alike(tmp_path):
+    """The same rows are read by both; nobody is asked about "None"."""
+    rows = [{"id": n, "text": text, "image": None if n == 3 else png(n)} for n, text in enumerate(["a", None, " ", "d"])]
+    parquet(tmp_path / "set" / "test-0.parquet", rows)
+    (tmp_path / "r.jsonl").write_text('{"reply": {"score": 3}}')
+    for command in (
+        ["score", "set", "-s", "random", "--out", "scored"],
+        ["judge", "fairjudge/alignment", "--items", "set", "-j", "scripted:r.jsonl", "--out", "judged"],
+    ):
+        result = run("-c", "from protoscore.cli import main; main()", *command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
+        assert result.returncode == 0, result.stderr
+    scores = [(r["id"], r["status"]) for r in table(tmp_path / "scored")]
+    verdicts = pq.read_table(tmp_path / "judged" / "verdicts.parquet").to_pylist()
+    assert scores == [("0", "ok"), ("1", "invalid"), ("2", "invalid"), ("3", "invalid")]
+    assert [(r["item"], r["state"]) for r in verdicts] == [("0", "ok"), ("1", "error"), ("2", "error"), ("3", "error")]
+    assert ["empty" in r["reason"] for r in verdicts] == [False, True, True, False]
+
+
 def authors_rows(count=30, versions=3):
     """In the layout of the authors' public set: an id names the item, further columns say which of its rows one is."""
     return [
         {"id": f"ani{n // versions:05}", "domain": "animal", "knob": "count", "text": f"a bird with {n // versions} stones",
-         "writer": "w", "group_category": None, "image_model": f"m{n % versions}"}
+         "model": "w", "group_category": None, "image_model_short": f"m{n % versions}"}
         | {f"{side}_image": {"bytes": png(n, side), "path": None} for side in ("correct", "adversarial")}
         for n in range(count)
     ]  # fmt: skip

@@ -260,3 +260,12 @@ def test_links_inside_are_followed_and_what_is_passed_over_is_told(folder):
     (root / "out").symlink_to(root.parent)
     with pytest.raises(DatasetError, match=r"links to outside of .*'out'"):
         pictures_below(root)
+
+
+def test_composed_and_decomposed_names_are_the_same_file_and_other_columns_are_fields(folder):
+    import unicodedata
+
+    root = folder(unicodedata.normalize("NFD", "caf\u00e9.png"))
+    name = unicodedata.normalize("NFC", "caf\u00e9.png")
+    rows = OwnImages(root, prompts(root, [{"file": name, "prompt": "x", "group": "b"}])).rows()
+    assert [row.fields["group"] for row in rows if row.images[0]] == ["b"]

@@ -34,6 +34,11 @@ _DESCRIPTIONS = {
     Cell.NON_CORRECT: "correct", Cell.PROTO_VIOLATED: "adversarial",
     Cell.PROTO_CORRECT: "proto_correct", Cell.NON_VIOLATED: "non_violated",
 }  # fmt: skip
+# By which verdicts may be grouped; also in the spellings of the authors' set.
+_GROUPS = (
+    "subcategory", "group_category", "socio_attr", "pole", "gender", "writer", "generator", "model", "image_model",
+    "image_model_short",
+)  # fmt: skip
 _DOMAINS = {"animal": "animals", "object": "objects"}  # as the authors' set spells them
 
 
@@ -98,6 +103,7 @@ class CellRows:
         description = record.get(_DESCRIPTIONS[cell])
         if description:
             fields["description"] = description  # its own, which a filter holds it against; the text is the neutral one
+        fields |= {name: record[name] for name in _GROUPS if record.get(name) is not None}
         return Row(f"{pair}-{cell}", (picture_bytes(record[self.layout.pictures[cell]]),), fields)
 
     def fingerprint(self) -> str | None:
