@@ -140,7 +140,7 @@ def test_its_verdicts_have_a_page_with_intervals_too(place):
     run(place, "judge", "shades/question", *items)
     run(place, "report", "{here}/verdicts")
     (found,) = json.loads((place / "verdicts" / "results.json").read_text())["estimates"].values()
-    assert {name: e["value"] for name, e in found["all"].items()} == {"usable": 1, **{f"colour: {c}": 0.25 for c in
+    assert {name: e["value"] for name, e in found["all"].items()} == {"usable replies": 1, **{f"colour: {c}": 0.25 for c in
         ("blue", "green", "red", "yellow")}}  # fmt: skip
     assert re.search(r"colour: red.*?0\.250.*?\[0\.\d+, 0\.\d+\]", (place / "verdicts" / "report.html").read_text(), re.DOTALL)
 

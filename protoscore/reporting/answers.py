@@ -32,7 +32,7 @@ def answer_results(run: Path, benchmark: str = "", resamples: int = 2000, seed: 
         raise DatasetError(f"{run} holds no decisions.parquet; run 'protoscore judge' again, it goes on where it stopped")
     table = pq.read_table(path)
     usable = np.isin(table["state"].to_numpy(zero_copy_only=False).astype(str), USABLE)
-    quantities: dict[str, Estimate] = {"usable": mean(usable.astype(float), None, resamples, seed)}
+    quantities: dict[str, Estimate] = {"usable replies": mean(usable.astype(float), None, resamples, seed)}
     for column in [name for name in table.column_names if name.startswith("answer_")]:
         field, values = column.removeprefix("answer_"), table[column].to_pylist()
         if numbers := [value for value in values if isinstance(value, int) and not isinstance(value, bool)]:

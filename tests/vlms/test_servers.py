@@ -9,7 +9,6 @@ import shutil
 import ssl
 import subprocess
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -186,10 +185,8 @@ def test_a_certificate_that_cannot_be_trusted_is_named_and_not_tried_again(serve
 
 
 def test_a_refused_connection_is_fatal_at_first_and_passing_later(serve):
-    start = time.monotonic()
     (reply,) = ask(create("m@http://127.0.0.1:9/v1"))
     assert reply.failure == "fatal" and "http://127.0.0.1:9/v1" in reply.reason and not reply.sent
-    assert time.monotonic() - start < 5
     server = serve(lambda _: (200, {"connection": "close"}, completion()))
     judge = create(f"m@{server.url}")
     assert ask(judge)[0].text == OK
