@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, run
 
 PACKAGE = ROOT / "protoscore"
 GROUND = (
@@ -162,3 +162,12 @@ def test_no_class_name_is_there_twice():
                     twice.append(f"{node.name}: {seen[node.name]} and {name}")
                 seen[node.name] = name
     assert not twice, "\n".join(twice)
+
+
+def test_help_costs_no_library_of_numbers():
+    """The command line and the package import what they need when they need it."""
+    code = (
+        "import sys, protoscore.cli; print([n for n in ('numpy', 'pyarrow', 'scipy', 'torch', 'datasets') if n in sys.modules])"
+    )
+    result = run("-c", code)
+    assert result.returncode == 0 and result.stdout.strip() == "[]", result.stdout + result.stderr

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from protoscore.errors import ConfigError, ProtoscoreError
-from protoscore.folder import read_manifest
 
 if TYPE_CHECKING:
     from protoscore.sources.rows import Rows
@@ -104,6 +103,7 @@ def _of_dataset(
 def _asked_of_benchmark(run: Path, about: str | None) -> Rows | None:
     """What a run over a benchmark was about, where that can be had."""
     from protoscore.benchmarks import of_run
+    from protoscore.folder import read_manifest
     from protoscore.sources.rows import contents_of
 
     parameters = read_manifest(run)["parameters"]
