@@ -253,7 +253,9 @@ def test_the_command_line(tmp_path):
     folder, run = genai_file(tmp_path / "genai"), tmp_path / "o"
     result = cli("score", f"genai_bench:{folder}", "-s", "constant", "-s", "random", "--out", str(run))
     assert result.returncode == 0, result.stderr
-    result = cli("report", str(run), "--dataset", str(folder))
+    hint = result.stdout.strip().splitlines()[-1]
+    assert hint == f"Next: protoscore report {run} --dataset genai_bench:{folder}"
+    result = cli(*hint.split()[2:])
     assert result.returncode == 0, result.stderr
     assert "pairwise" in result.stdout and "random" in result.stdout
     constant = json.loads((run / "results.json").read_text())["estimates"]["constant"]["all"]

@@ -47,7 +47,7 @@ class Shades(Benchmark):
             for quantities in groups.values():
                 if "mean" in quantities:
                     quantities["brighter"] = quantities.pop("mean")
-        return results.model_copy(update={"tasks": list(self.tasks)})
+        return results
 
 
 def create(source=None, resamples=2000, above=0.5):

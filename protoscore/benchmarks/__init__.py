@@ -65,7 +65,8 @@ class Benchmark:
         """
         if read_manifest(run)["stage"] == "judge":
             return answer_results(run, self.name, self.resamples)
-        return summary_results(run, self.resamples).model_copy(update={"benchmark": self.name})
+        own = {"benchmark": self.name, "tasks": list(self.tasks)}
+        return summary_results(run, self.resamples).model_copy(update=own)
 
     def page(self, results: Results, run: Path) -> str:
         """A self-contained HTML page; by default the tables of estimates."""
@@ -96,6 +97,8 @@ def of_run(run: Path, source: str | None = None, **options: Any) -> Benchmark:
         if others := options.keys() - {"resamples"}:
             raise ConfigError(f"{run} belongs to no benchmark, so the option {min(others)!r} is for none; leave it out")
         return Benchmark(**options)
+    if source and source.partition(":")[0] == name and not Path(source).exists():  # NAME or NAME:SOURCE, as typed for the run
+        source = source.partition(":")[2]
     source = source or _still_there(manifest)
     return catalog.load("benchmarks", name, **({"source": source} if source else {}), **options)
 
