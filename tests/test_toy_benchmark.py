@@ -133,11 +133,17 @@ def test_a_benchmark_of_ones_own_goes_all_the_way(place):
     assert "task_id: brighter" in sent and f"value: {round(found['value'], 6)}" in sent and "nothing was sent" in sent
 
 
-def test_its_verdicts_have_a_page_with_intervals_too(place):
+def judge_the_pictures(place):
+    """The verdicts on the pictures, made where a test that ran before in the same process has not made them."""
     if not (place / "pictures").is_dir():
         run(place, "images", "shades", "--out", "{here}/pictures", "-o", "size=64")
-    items = ("--items", "shades:{here}/pictures", "--judge", "scripted:{here}/judge.py", "--out", "{here}/verdicts")
-    run(place, "judge", "shades/question", *items)
+    if not (place / "verdicts").is_dir():
+        items = ("--items", "shades:{here}/pictures", "--judge", "scripted:{here}/judge.py", "--out", "{here}/verdicts")
+        run(place, "judge", "shades/question", *items)
+
+
+def test_its_verdicts_have_a_page_with_intervals_too(place):
+    judge_the_pictures(place)
     run(place, "report", "{here}/verdicts")
     (found,) = json.loads((place / "verdicts" / "results.json").read_text())["estimates"].values()
     assert {name: e["value"] for name, e in found["all"].items()} == {"usable replies": 1, **{f"colour: {c}": 0.25 for c in
@@ -146,5 +152,6 @@ def test_its_verdicts_have_a_page_with_intervals_too(place):
 
 
 def test_an_option_that_it_does_not_have_is_one_line(place):
+    judge_the_pictures(place)
     result = cli("report", str(place / "verdicts"), "-o", "abov=1", env={"PYTHONPATH": str(place / "site")})
     assert result.returncode == 2 and "did you mean 'above'" in result.stderr and result.stderr.count("\n") == 1
