@@ -1,4 +1,4 @@
-"""What was answered beside what is true: shares, claims apart from abstentions, confusion, agreement on the field's own scale."""
+"""What was answered beside what is true: shares, claims apart from abstentions, confusion, agreement on the scale."""
 
 from __future__ import annotations
 
