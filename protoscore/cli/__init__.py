@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from typing import Annotated, Any
@@ -49,6 +50,9 @@ def _root(
 
 def main() -> None:
     """Run the CLI: a user's error is one line and exit code 2; Ctrl-C says how to go on."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # what other libraries note is not what was asked
+    if not sys.stderr.isatty():
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         code = app(prog_name="protoscore", standalone_mode=False)
         if code == 130:  # how typer hands over Ctrl-C
