@@ -21,8 +21,14 @@ def test_bare_it_shows_its_help():
         (["score"], "Missing option '--out'; see: protoscore score --help"),
         (["scoer"], "No such command 'scoer'. Did you mean 'scorers', 'score'?; see: protoscore --help"),
         (["rate", "a cat", "a.png", "--nope"], "No such option: --nope; see: protoscore rate --help"),
-        (["rate", "a cat", "a.png", "-s", "random", "-s", "constant"], "--scorer is given twice, and takes one value; see: protoscore rate --help"),
-        (["report", "run", "--out", "a.html", "--out", "b.html"], "--out is given twice, and takes one value; see: protoscore report --help"),
+        (
+            ["rate", "a cat", "a.png", "-s", "random", "-s", "constant"],
+            "--scorer is given twice, and takes one value; see: protoscore rate --help",
+        ),
+        (
+            ["report", "run", "--out", "a.html", "--out", "b.html"],
+            "--out is given twice, and takes one value; see: protoscore report --help",
+        ),
         (["judges", "lokal"], "unknown vlm 'lokal'; did you mean 'local'? known: chat, local, scripted"),
     ],
 )  # fmt: skip
