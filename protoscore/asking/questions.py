@@ -149,7 +149,8 @@ def check_item(protocol: Protocol, item: Row, judge: VLM, how: Robustness) -> No
     """
     closed = protocol.of(item.fields)
     check(closed, judge, how)
-    if closed.alternatives and closed.alternatives.images and (len(item.images) % 2 or not item.images):
+    two = closed.alternatives
+    if two and two.images and (len(item.images) % 2 or not (item.images or two.swaps)):
         raise ConfigError(
             f"{protocol.name} compares two pictures, or two sets of one size, and {item.id!r} has {len(item.images)} pictures"
         )

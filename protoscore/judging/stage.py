@@ -61,10 +61,10 @@ def judge_items(
         if second:
             torn = {name for name, some in grouped(first) if decide(protocol, some).contested}
             again = list(run.ask(second, Robustness(shuffle=how.shuffle), ask_lost, lambda item: item.id in torn))
-        tally, items, later = Tally(), ItemColumns(run.fields), dict(grouped(again))
+        tally, shown, later = Tally(), ItemColumns(run.fields), dict(grouped(again))
         with (
-            _rows(run.out / "verdicts.parquet", items, verdict_columns(protocol)) as said,
-            _rows(run.out / "decisions.parquet", items, decision_columns(protocol)) as decided,
+            _rows(run.out / "verdicts.parquet", shown, verdict_columns(protocol)) as said,
+            _rows(run.out / "decisions.parquet", shown, decision_columns(protocol)) as decided,
         ):
             for name, some in grouped(first):
                 for verdict in some:

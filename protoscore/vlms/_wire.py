@@ -10,6 +10,7 @@ import re
 import time
 import zlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -60,7 +61,7 @@ class Client(AsyncInferenceClient):
 
     async def _get_async_client(self) -> httpx2.AsyncClient:
         if self._async_client is None:
-            client = httpx2.AsyncClient(follow_redirects=False, event_hooks={"response": [_bound]})
+            client = bounded_client()
             self._async_client = await self.exit_stack.enter_async_context(client)
         return self._async_client
 
@@ -76,7 +77,12 @@ class Client(AsyncInferenceClient):
         return data
 
 
-async def _bound(response: httpx2.Response) -> None:
+def bounded_client(longest: int = LONGEST_BODY, **options: Any) -> httpx2.AsyncClient:
+    """A client that follows no redirect and reads at most ``longest`` bytes of a reply."""
+    return httpx2.AsyncClient(follow_redirects=False, event_hooks={"response": [partial(_bound, longest)]}, **options)
+
+
+async def _bound(longest: int, response: httpx2.Response) -> None:
     """Before a body is read: refuse what leads elsewhere, and limit what is read, after unpacking."""
     if response.is_redirect:
         raise Redirected
@@ -84,23 +90,23 @@ async def _bound(response: httpx2.Response) -> None:
     if packing not in ("identity", "", "gzip", "deflate"):
         raise Packed(packing)
     assert isinstance(response.stream, httpx2.AsyncByteStream)
-    response.stream = _BoundedStream(response.stream, unpack=packing in ("gzip", "deflate"))
+    response.stream = _BoundedStream(response.stream, longest, unpack=packing in ("gzip", "deflate"))
     response.headers.pop("content-encoding", None)  # it is unpacked here, where its size is known
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream, unpack: bool):
-        self._inner = inner
+    def __init__(self, inner: httpx2.AsyncByteStream, longest: int, unpack: bool):
+        self._inner, self._longest = inner, longest
         self._unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32) if unpack else None  # 32: gzip or zlib, by its header
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size, start = 0, b""
         async for chunk in self._inner:
             if self._unpacker is not None:
-                chunk = self._unpacker.decompress(chunk, LONGEST_BODY + 1 - size)
+                chunk = self._unpacker.decompress(chunk, self._longest + 1 - size)
             start = (start + chunk)[:LONGEST_BODY] if len(start) < LONGEST_BODY else start
             size += len(chunk)
-            if size > LONGEST_BODY:
+            if size > self._longest:
                 raise TooLong(start)
             yield chunk
 
@@ -151,7 +157,7 @@ def failure_of(error: Exception, key: str, address: str = "the server") -> Reply
             failure="fatal", reason=f"{address} packs its replies ({scrubbed(str(error), key)}), which is not read here"
         )
     if isinstance(error, HfHubHTTPError) and error.response is not None:
-        return _of_status(error.response, key)
+        return of_status(error.response, key)
     if isinstance(error, httpx2.ConnectError):
         return _unconnected(error, key, address)
     if isinstance(error, (InferenceTimeoutError, TimeoutError, httpx2.TimeoutException)):
@@ -174,7 +180,7 @@ def _unconnected(error: httpx2.ConnectError, key: str, address: str) -> Reply:
     )
 
 
-def _of_status(response: httpx2.Response, key: str) -> Reply:
+def of_status(response: httpx2.Response, key: str) -> Reply:
     status, text = response.status_code, response.text[:2000]
     said = scrubbed(f"HTTP {status}: {_message(text)}", key)
     if _NO_QUOTA.search(text):

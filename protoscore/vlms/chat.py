@@ -89,7 +89,7 @@ class Chat:
             self._client = None
 
     async def _one(self, request: Request) -> Reply:
-        from protoscore.vlms._wire import failure_of, refused_parameter
+        from protoscore.vlms._wire import failure_of
 
         start, left_out = time.perf_counter(), frozenset(self._left_out)
         try:
@@ -98,25 +98,41 @@ class Chat:
         except Exception as error:  # whatever went wrong becomes a state, without the key
             reply = failure_of(error, self._key, self._address)
         self._answered = self._answered or reply.sent
-        refused = refused_parameter(reply)
-        if refused and refused not in left_out:
-            self._left_out.add(refused)
-            reply = Reply(failure="transient", reason=f"the server takes no {refused}; asked without")
+        reply = self._without_what_is_refused(reply, left_out)
         if not reply.sent and not self._answered:  # nobody was ever there: waiting helps as little as asking all the others
             reply = reply._replace(failure="fatal")
         return reply._replace(seconds=time.perf_counter() - start)
+
+    def _without_what_is_refused(self, reply: Reply, left_out: frozenset[str]) -> Reply:
+        """A complaint about a parameter is a reason to ask once more, without it."""
+        from protoscore.vlms._wire import refused_parameter
+
+        refused = refused_parameter(reply)
+        if not refused or refused in left_out:
+            return reply
+        self._left_out.add(refused)
+        return Reply(failure="transient", reason=f"the server takes no {refused}; asked without")
 
     @property
     def _address(self) -> str:
         return self._url or "Hugging Face's Inference Providers"
 
     async def _call(self, request: Request, left_out: frozenset[str]) -> Any:
-        from protoscore.vlms._wire import Client, data_uri, json_format
+        from protoscore.vlms._wire import Client
 
         if self._client is None:
             target = {"base_url": self._url} if self._url else {"model": self._model, "provider": self._provider}
             # A placeholder key keeps the client from sending the user's Hub token to another host.
             self._client = Client(api_key=self._key or "none", timeout=self._timeout, **target)  # type: ignore[arg-type]
+        body = await self._body(request, left_out)
+        if "max_completion_tokens" in body:
+            body["extra_body"] = {"max_completion_tokens": body.pop("max_completion_tokens")}
+        return await self._client.chat_completion(**body)
+
+    async def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, Any]:
+        """What is sent for one question."""
+        from protoscore.vlms._wire import data_uri, json_format
+
         side = self.parameters["longest_side"]
         uris = []
         for image in request.images:  # a large picture must not hold up the other calls
@@ -131,10 +147,10 @@ class Chat:
             "max_tokens": self.parameters["max_tokens"], "temperature": self.parameters["temperature"], "seed": request.seed,
             "response_format": json_format(dict(request.schema)),
         }  # fmt: skip
-        sent = {name: value for name, value in sent.items() if name not in left_out}
         if "max_tokens" in left_out:
-            sent["extra_body"] = {"max_completion_tokens": self.parameters["max_tokens"]}
-        return await self._client.chat_completion([{"role": "user", "content": content}], model=self._model, **sent)
+            sent["max_completion_tokens"] = sent["max_tokens"]
+        kept = {name: value for name, value in sent.items() if name not in left_out and value is not None}
+        return {"model": self._model, "messages": [{"role": "user", "content": content}], **kept}
 
     def _read(self, completion: Any) -> Reply:
         """A completed call as a reply, or why it is none: some servers answer 200 with a failure inside."""
