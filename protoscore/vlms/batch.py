@@ -20,7 +20,7 @@ from protoscore.vlms import Reply, Request
 from protoscore.vlms.chat import Chat
 
 if TYPE_CHECKING:
-    import httpx2
+    from protoscore.vlms._wire import Answered
 
 LONGEST_FILE = 200_000_000  # bytes of one batch, the smallest limit that is documented
 LONGEST_RESULTS = 256_000_000  # bytes of its results that are read
@@ -74,7 +74,6 @@ class Batch(Chat):
                 f"batch_size times longest_bytes must be 1 to {LONGEST_FILE:,} bytes, the largest file that a batch may be"
             )
         self.name, self.batch_size, self._window, self._poll = f"batch:{self._model}", batch_size, window, poll
-        self._http: httpx2.AsyncClient | None = None
 
     async def reply(self, requests: Sequence[Request]) -> list[Reply]:
         from protoscore.vlms._wire import failure_of
@@ -91,11 +90,6 @@ class Batch(Chat):
             replies = [reply._replace(failure="fatal") for reply in replies]
         spent = (time.perf_counter() - start) / len(requests)
         return [self._without_what_is_refused(reply, left_out)._replace(seconds=spent) for reply in replies]
-
-    async def close(self) -> None:
-        if self._http is not None:
-            await self._http.aclose()
-            self._http = None
 
     async def _answers(self, requests: Sequence[Request], left_out: frozenset[str]) -> list[Reply]:
         lines = []
@@ -129,8 +123,11 @@ class Batch(Chat):
         return None
 
     async def _send(self, questions: bytes, digest: str, count: int) -> dict[str, Any]:
-        file = {"file": ("questions.jsonl", questions, "application/jsonl")}
-        uploaded = (await self._call_server("POST", "files", data={"purpose": "batch"}, files=file)).json()
+        from aiohttp import FormData
+
+        form = FormData({"purpose": "batch"})
+        form.add_field("file", questions, filename="questions.jsonl", content_type="application/jsonl")
+        uploaded = (await self._call_server("POST", "files", data=form)).json()
         body = {
             "input_file_id": uploaded["id"], "endpoint": "/v1/chat/completions", "completion_window": self._window,
             "metadata": {"protoscore": digest},
@@ -166,27 +163,26 @@ class Batch(Chat):
             failure="permanent", reason=scrubbed(f"the batch failed: {errors[0].get('message', errors[0])}", self._key)
         )
 
-    async def _call_server(self, method: str, path: str, **sent: Any) -> httpx2.Response:
-        from protoscore.vlms._wire import TooLong, bounded_client, failure_of, of_status
+    async def _call_server(self, method: str, path: str, **sent: Any) -> Answered:
+        from protoscore.vlms._wire import TooLong, Wire, failure_of, of_status
 
-        if self._http is None:
-            headers = {"accept-encoding": "identity"} | ({"authorization": f"Bearer {self._key}"} if self._key else {})
-            self._http = bounded_client(LONGEST_RESULTS, headers=headers, timeout=self._timeout)
+        if self._wire is None:
+            self._wire = Wire(self._url, self._key, self._timeout, LONGEST_RESULTS)
         try:
-            response = await self._http.request(method, f"{self._url.rstrip('/')}/{path}", **sent)
+            answered = await self._wire.call(method, path, **sent)
         except TooLong:
             reason = f"the results of a batch are larger than {LONGEST_RESULTS:,} bytes; take a smaller batch_size"
             raise Failed(Reply(failure="permanent", reason=reason)) from None
         except Exception as error:
             raise Failed(failure_of(error, self._key, self._address)) from None
-        if response.status_code >= 400:
-            raise Failed(of_status(response, self._key))
-        return response
+        if answered.status >= 400:
+            raise Failed(of_status(answered, self._key))
+        return answered
 
-    def _results(self, response: httpx2.Response) -> dict[str, Reply]:
+    def _results(self, answered: Answered) -> dict[str, Reply]:
         """The replies of a file of results, by question. A line that cannot be read is none."""
         found = {}
-        for line in response.content.split(b"\n"):
+        for line in answered.body.split(b"\n"):
             try:
                 result = json.loads(line)
                 found[str(result["custom_id"])] = self._result(result)
@@ -195,17 +191,14 @@ class Batch(Chat):
         return found
 
     def _result(self, result: dict[str, Any]) -> Reply:
-        import httpx2
-        from huggingface_hub import ChatCompletionOutput
-
-        from protoscore.vlms._wire import of_status, scrubbed
+        from protoscore.vlms._wire import Answered, of_status, scrubbed
 
         response = result.get("response") or {}
         if result.get("error") or not response:
             return Reply(failure="transient", reason=scrubbed(f"the batch says: {result.get('error')}", self._key))
         if response["status_code"] >= 400:
-            return of_status(httpx2.Response(response["status_code"], json=response.get("body")), self._key)
-        return self._read(ChatCompletionOutput.parse_obj_as_instance(response["body"]))
+            return of_status(Answered(response["status_code"], {}, json.dumps(response.get("body")).encode()), self._key)
+        return self._read(response["body"])
 
 
 def create(source: str | None = None, **options: Any) -> Batch:
