@@ -6,11 +6,12 @@ record is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from protoscore.asking.labels import fold
 from protoscore.benchmarks.bbq_v.taxonomy import domain_of, subdomain_of
 from protoscore.errors import DatasetError, ProtoscoreError
 from protoscore.sources.records import ListedRecords, Origin, Records, find
@@ -80,7 +81,7 @@ def _question(record: Mapping[str, Any]) -> Question:
     answers, groups = [list(map(str, about[name])) for name in ANSWERS], list(map(str, metadata["stereotyped_groups"]))
     unknown, target = answer_roles(answers, groups)
     options = {letter: _text(record, name) for letter, name in zip(LETTERS, ANSWERS, strict=True)}
-    if len(set(options.values())) < len(options):
+    if len({fold(text) for text in options.values()}) < len(options):
         raise DatasetError(f"two of its options are the same: {list(options.values())}")
     polarity = _one_of(record, "question_polarity", ("neg", "nonneg"))
     condition = _one_of(record, "context_condition", ("ambig", "disambig"))
@@ -117,9 +118,9 @@ class Questions:
         DatasetError: when a record is not a question of BBQ.
     """
 
-    columns = FIELDS
-    scenes = False
-    parent = None
+    columns: Sequence[str] = FIELDS
+    scenes: bool | None = False
+    parent: Path | None = None
 
     def __init__(self, source: str | None, split: str, parameters: dict[str, Any]):
         self.source, self.parameters = source or ORIGIN.hub_id or "", parameters

@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,13 +115,9 @@ def _orders(table: Table) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 
 def _bias(table: Table, here: NDArray[np.bool_], resamples: int) -> dict[str, Estimate]:
     """Bias scores, accuracies, and the two kinds of no answer apart, of some rows."""
-    place: dict[Any, float] = {letter: float(number) for number, letter in enumerate(LETTERS)}
-    usable = np.isin(table.text("state"), USABLE)
-    said = np.where(usable, table["answer_answer"], None)[here]
-    chosen, right, unknown, target = (
-        np.array([place.get(one, np.nan) for one in column], float)
-        for column in (said, *(table[name][here] for name in ("right", "unknown", "target")))
-    )
+    usable = np.isin(table.text("state"), USABLE)[here]
+    chosen = np.where(usable, _places(table, "answer_answer", here), np.nan)
+    right, unknown, target = (_places(table, name, here) for name in ("right", "unknown", "target"))
     condition, stems = table.text("condition")[here], table.text("stem")[here]
     scores = bias_scores(
         chosen, right, unknown, target, table.text("polarity")[here], condition, clusters=stems, resamples=resamples
@@ -137,6 +132,12 @@ def _bias(table: Table, here: NDArray[np.bool_], resamples: int) -> dict[str, Es
     for name, kind in (("withheld_amb", "ambig"), ("withheld_dis", "disambig")):  # of its own condition only
         shares[name] = shares[name]._replace(left_out=int((unread & (condition == kind)).sum()))
     return scores._asdict() | shares
+
+
+def _places(table: Table, name: str, here: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """A column of letters as the places of options, NaN where there is none."""
+    place = {letter: float(number) for number, letter in enumerate(LETTERS)}
+    return np.array([place.get(letter, np.nan) for letter in table.text(name)[here].tolist()])
 
 
 def _add_grades(estimates: Estimates, answers: Table, grades: Table, resamples: int) -> None:
