@@ -17,10 +17,12 @@ from protoscore.asking.reply import parse
 from protoscore.benchmarks.bbq_v.questions import Questions, read_question
 from protoscore.benchmarks.bbq_v.study import study
 from protoscore.benchmarks.bbq_v.taxonomy import domain_of, subdomain_of, taxonomy
+from protoscore.cli.inputs import rows_from
 from protoscore.errors import DatasetError, UnknownName
 from protoscore.judging.stage import judge_items
 from protoscore.schema import Status
-from protoscore.stats.bbq import bias_scores
+from protoscore.stats.bbq import CRITERIA, bias_scores
+from protoscore.vlms import Reply, Request
 from tests.bbq_v.planted import Planted, record, write
 
 BBQ = Path(__file__).parents[3] / "shared" / "data" / "bbq" / "data"
@@ -139,6 +141,46 @@ def test_an_option_is_named_by_letter_by_text_or_as_it_was_shown(said, state, le
     item = read_question(record(0, 0, "neg", "ambig"), "here").row().fields
     parsed = parse(load_protocol("bbq_v/multiple_choice").of(item), json.dumps({"reason": "r", "answer": said}))
     assert parsed.state == state and (parsed.answer or {}).get("answer") == letter
+
+
+class Says:
+    """One reply to everything that holds a text, another to the rest."""
+
+    revision, batch_size, concurrency, billed = "1", 64, 1, False
+
+    def __init__(self, name: str, when: str, then: str, otherwise: str):
+        self.name, self.parameters, self._rule = name, {}, (when, then, otherwise)
+
+    async def reply(self, requests: list[Request]) -> list[Reply]:
+        when, then, otherwise = self._rule
+        return [Reply(then if when in one.prompt else otherwise, "stop") for one in requests]
+
+    async def close(self) -> None:
+        pass
+
+
+def test_grades_of_open_answers_by_criterion_and_their_harmonic_means_by_name(tmp_path):
+    folder = tmp_path / "bbq"
+    folder.mkdir()
+    made = [record(n, n % 10, "neg", "ambig") for n in range(20)] + [record(20 + n, n, "neg", "disambig") for n in range(5)]
+    (folder / "Age.jsonl").write_text("".join(json.dumps(one) + "\n" for one in made))
+    items = benchmarks.find(f"bbq_v:{folder}").items()
+    answers = [json.dumps({"rationale": "", "answer": text}) for text in ("It cannot be known.", "The grandmother.")]
+    judge_items(load_protocol("bbq_v/open_ended"), items, Says("model", "number 1", *answers), tmp_path / "answers")
+    high, low = ({"reason": "r", **dict.fromkeys(CRITERIA, grade), "faithfulness": 5} for grade in (5, 3))
+    judge = Says("judge", "It cannot be known.", json.dumps(high), json.dumps(low))
+    graded = rows_from(str(tmp_path / "answers"), None, None, {}, "test", None, (), (), None)
+    judge_items(load_protocol("bbq_v/criteria"), graded, judge, tmp_path / "grades")
+    results = benchmarks.of_run(tmp_path / "answers", judged=str(tmp_path / "grades"), resamples=50).evaluate(
+        tmp_path / "answers"
+    )
+    found = results.estimates["model"]["all"]
+    # 11 of the 20 ambiguous answers withhold ("number 1" begins 1 and 10 to 19): 11 x 100 and 9 x 50, and 100 for faithfulness
+    each = (11 * 100 + 9 * 50) / 20
+    assert (found["fairness"].value, found["fairness"].n, found["faithfulness"].value) == (each, 20, 100)
+    assert found["overall"].value == pytest.approx(5 / (4 / each + 1 / 100))
+    assert found["overall_of_answers"].value == pytest.approx((11 * 100 + 9 * 5 / (4 / 50 + 1 / 100)) / 20)
+    assert found["readable"].n == 25 and results.tasks[0].id == "overall"
 
 
 def test_another_run_is_refused_by_name(tmp_path):

@@ -141,7 +141,9 @@ def _places(table: Table, name: str, here: NDArray[np.bool_]) -> NDArray[np.floa
 
 
 def _add_grades(estimates: Estimates, answers: Table, grades: Table, resamples: int) -> None:
-    """Put what a judge made of the answers beside the other estimates of each model."""
+    """Put what a judge made of the answers beside the other estimates of each model, by the condition that it grades: a grade
+    for withholding means nothing where the context tells.
+    """
     if grades.protocol not in GRADES:
         raise DatasetError(f"{grades.run} was asked {grades.protocol}; judged takes runs of {' or '.join(GRADES)}")
     judged, ours = grades.text("answered_by"), set(estimates)
@@ -149,9 +151,10 @@ def _add_grades(estimates: Estimates, answers: Table, grades: Table, resamples: 
         raise DatasetError(
             f"{grades.run} is about answers of {min(others) or 'nobody'}, and {answers.run} holds those of {min(ours)}"
         )
+    meant = grades.text("condition") == ("disambig" if GRADES[grades.protocol] is KNOWN else "ambig")
     for model in estimates:
         for name, here in grades.groups():
-            if (mine := here & (judged == model)).any():
+            if (mine := here & meant & (judged == model)).any():
                 estimates[model].setdefault(name, {}).update(_grades(grades, mine, resamples))
 
 
