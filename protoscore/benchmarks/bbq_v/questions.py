@@ -32,7 +32,7 @@ ORIGIN = Origin(
 )  # fmt: skip
 
 
-class Question(NamedTuple):
+class BBQQuestion(NamedTuple):
     """One question of BBQ. Letters name options by their place: A is ``ans0``."""
 
     id: str
@@ -55,7 +55,7 @@ class Question(NamedTuple):
         return Row(self.id, (), fields | {"right_text": self.options[self.right]})
 
 
-def read_question(record: Mapping[str, Any], where: str) -> Question:
+def read_question(record: Mapping[str, Any], where: str) -> BBQQuestion:
     """A record of BBQ, checked.
 
     Args:
@@ -72,7 +72,7 @@ def read_question(record: Mapping[str, Any], where: str) -> Question:
         raise DatasetError(f"{where} is not a question of BBQ ({type(error).__name__}: {error})") from error
 
 
-def _question(record: Mapping[str, Any]) -> Question:
+def _question(record: Mapping[str, Any]) -> BBQQuestion:
     if missing := [name for name in COLUMNS if record.get(name) is None]:
         raise DatasetError(f"it has no {missing[0]!r}")
     about, metadata = record["answer_info"], record["additional_metadata"]
@@ -92,7 +92,7 @@ def _question(record: Mapping[str, Any]) -> Question:
     stereotyped = [] if target is None else [answers[target][0], answers[target][-1]]
     subdomain = subdomain_of(domain, [str(metadata.get("subcategory")), *stereotyped])
     stem = f"{category}-{record['question_index']}"
-    return Question(
+    return BBQQuestion(
         f"{category}-{record['example_id']}", category, domain, subdomain, stem, polarity, condition,
         _text(record, "context"), _text(record, "question"), options, LETTERS[right], LETTERS[unknown],
         "" if target is None else LETTERS[target],

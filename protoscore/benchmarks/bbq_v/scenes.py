@@ -37,7 +37,7 @@ class Stem(Strict):
     told: str
 
 
-class Pair(Strict):
+class AskedPair(Strict):
     """Two people, and what is said about one of them."""
 
     stereotyped: Person
@@ -45,7 +45,7 @@ class Pair(Strict):
     stems: list[Stem]
 
 
-class _Pairs(RootModel[dict[str, Pair]]):
+class _Pairs(RootModel[dict[str, AskedPair]]):
     pass
 
 
@@ -58,7 +58,7 @@ class _Case(NamedTuple):
 
 
 @cache
-def pairs() -> dict[str, Pair]:
+def pairs() -> dict[str, AskedPair]:
     """Domain and sub-domain, with a slash, to the people and their stems."""
     return load_yaml(DATA, _Pairs).root
 
@@ -78,7 +78,7 @@ def wanted(renditions: int, seed: int) -> Iterator[Wanted]:
             yield _wanted(name, pair, stem, case, rendition, turn, seed)
 
 
-def _wanted(name: str, pair: Pair, stem: Stem, case: _Case, rendition: int, turn: int, seed: int) -> Wanted:
+def _wanted(name: str, pair: AskedPair, stem: Stem, case: _Case, rendition: int, turn: int, seed: int) -> Wanted:
     other_side = SIDES[1 - SIDES.index(case.side)]
     left, right = (pair.stereotyped, pair.other) if case.side == "left" else (pair.other, pair.stereotyped)
     texts = [f"The person on the {side}" for side in SIDES] + [UNKNOWN]

@@ -14,21 +14,21 @@ DATA = Path(__file__).with_name("taxonomy.yaml")
 OTHER = "other"  # a sub-domain that BBQ has and BBQ-V has not, such as neurodiversity
 
 
-class Domain(Strict):
+class SocialDomain(Strict):
     """One domain. ``subdomains``: name -> its other spellings."""
 
     spellings: list[str]
     subdomains: dict[str, list[str]]
 
 
-class Taxonomy(Strict):
-    domains: dict[str, Domain]
+class SocialDomains(Strict):
+    domains: dict[str, SocialDomain]
     intersections: list[str]
 
 
 @cache
-def taxonomy() -> Taxonomy:
-    return load_yaml(DATA, Taxonomy)
+def taxonomy() -> SocialDomains:
+    return load_yaml(DATA, SocialDomains)
 
 
 def domain_of(category: str) -> str:
