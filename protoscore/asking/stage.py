@@ -73,10 +73,8 @@ class AskingRun:
         if taught is None or self.protocol.version in taught.values():
             return
         self.untaught.append(judge.name)
-        print(
-            f"{judge.name} was never taught {self.protocol.name}: whatever it answers means nothing. It knows: {', '.join(taught)}",
-            file=sys.stderr,
-        )
+        says = f"{judge.name} was never taught {self.protocol.name}, so its answers mean nothing; it knows: {', '.join(taught)}"
+        print(says, file=sys.stderr)
 
 
 class _Round:

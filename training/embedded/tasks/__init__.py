@@ -33,7 +33,7 @@ TASKS: dict[str, Task] = {
             by=("attribute",),
         ),
         Task(
-            "diversity/attribute_count", sets.attribute_count, 0.18, phrases=sets.count_phrases, pictures=8,
+            "diversity/attribute_count", sets.attribute_count, 0.24, phrases=sets.count_phrases, pictures=8,
             by=("size", "attribute"),
         ),
     )
