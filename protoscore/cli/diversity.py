@@ -31,9 +31,7 @@ def diversity(
     set_number: Annotated[int, typer.Option(min=1, help="Side-by-side comparisons of each pair and two models.")] = 2,
     set_seed: Annotated[int, typer.Option(help="Seed of the draw of sets.")] = 0,
     order: Annotated[float, typer.Option(min=0, help="Order of the Vendi score's entropy.")] = 1.0,
-    embedder: Annotated[list[str], typer.Option("--embedder", "-e", help="As of 'protoscore embed'. Repeat for several.")] = [
-        "scene"
-    ],  # noqa: B006
+    embedder: Annotated[list[str], typer.Option("--embedder", "-e", help="As of 'protoscore embed'. Repeat it.")] = ["scene"],  # noqa: B006
     judge: Annotated[str | None, typer.Option("--judge", "-j", help="Judge of each picture's value, e.g. local.")] = None,
     scorer: Annotated[str | None, typer.Option("--scorer", "-s", help="A picture counts only where it scores enough.")] = None,
     keep_from: Annotated[float | None, typer.Option(help="... from this score on.")] = None,

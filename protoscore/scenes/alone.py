@@ -47,7 +47,7 @@ class Open(Strict):
             raise ValueError(f"{self.attribute}: {len(self.values)} values, but {len(each)} to show them by")
         if self.attribute != "kind" and len(self.things) > 1:
             raise ValueError(f"{self.attribute}: one thing has the values, not {len(self.things)}")
-        known = {"color": TONES, "number": NUMBERS}.get(self.attribute, dict.fromkeys(self.values))
+        known = {"color": tuple(TONES), "number": tuple(NUMBERS)}.get(self.attribute, self.values)
         for value in self.values:
             if value not in known:
                 raise ValueError(f"a scene shows no {self.attribute} {value!r}; there are: {', '.join(known)}")

@@ -157,11 +157,9 @@ def beside_people(found: Votes, sets: SetScores, groups: Sequence[str]) -> Peopl
     """
     place = {pair.id: p for p, pair in enumerate(sets.pairs)}
     known = [task for task in found.tasks.values() if not task.expected]
-    refuse(
-        sorted({name for task in known for name in (task.left, task.right) if name not in sets.models}),
-        "{} model(s) of the tasks are not in this run",
-    )
-    refuse(sorted({task.pair for task in known if task.pair not in place}), "{} pair(s) of the tasks are not in this run")
+    strangers = {name for task in known for name in (task.left, task.right)} - set(sets.models)
+    refuse(sorted(strangers), "{} model(s) of the tasks are not in this run")
+    refuse(sorted({task.pair for task in known} - set(place)), "{} pair(s) of the tasks are not in this run")
     rows = [vote for vote in found.votes if not found.tasks[vote.task].expected]
     comparison = compare_models("people", _outcomes(rows, found.tasks, sets, place), sets.models, groups)
     modes, clear = _modes(rows), _gaps(rows)
@@ -171,24 +169,21 @@ def beside_people(found: Votes, sets: SetScores, groups: Sequence[str]) -> Peopl
     gaps = np.array([clear[name] for name in names])
     raters = {}
     for measure, scores in sets.scores.items():
-        first, second = (
-            np.array([_score(scores, sets, place, found.tasks[name], side) for name in names]) for side in ("left", "right")
-        )
+        first = np.array([_score(scores, sets, place, found.tasks[name], found.tasks[name].left) for name in names])
+        second = np.array([_score(scores, sets, place, found.tasks[name], found.tasks[name].right) for name in names])
         finite = np.isfinite(gaps)
         top = finite & (gaps >= np.quantile(gaps[finite], 0.75)) if finite.any() else finite
         raters[measure] = Autorater(
             autorater_accuracy(first, second, human, concepts),
             autorater_accuracy(first, second, np.where(top, human, np.nan), concepts), equal_auc(first, second, human, concepts),
         )  # fmt: skip
-    golden = [vote for vote in found.votes if found.tasks[vote.task].expected]
-    right = [
-        float(vote.choice == CHOICES[found.tasks[vote.task].expected]) if vote.choice == vote.choice else 0.0 for vote in golden
-    ]
-    known_gap = np.array([vote.counts[0] - vote.counts[1] for vote in rows])
+    golden = [(vote, CHOICES[found.tasks[vote.task].expected]) for vote in found.votes if found.tasks[vote.task].expected]
+    right = [float(vote.choice == expected) for vote, expected in golden]  # "unable" is not right
+    counted, choices = [vote.counts[0] - vote.counts[1] for vote in rows], [vote.choice for vote in rows]
     tops = [_top(some) for some in _by_task(rows).values()]
     return People(
-        comparison, len({vote.annotator for vote in found.votes}), len(found.votes), int(np.isnan([v.choice for v in rows]).sum()),
-        _alpha(rows), correlation(known_gap, [vote.choice for vote in rows], "spearman", [found.tasks[v.task].pair for v in rows]),
+        comparison, len({vote.annotator for vote in found.votes}), len(found.votes), int(np.isnan(choices).sum()),
+        _alpha(rows), correlation(counted, choices, "spearman", [found.tasks[vote.task].pair for vote in rows]),
         mean(right, [vote.task for vote, _ in golden]), sum(top == [0.0] for top in tops), sum(len(top) > 1 for top in tops),
         raters, found.one_sided,
     )  # fmt: skip
@@ -224,7 +219,7 @@ def _top(votes: Sequence[Vote]) -> list[float]:
 
 
 def _modes(rows: Sequence[Vote]) -> dict[str, float]:
-    """The mode of each task: without a single one it is equal, as :func:`protoscore.stats.diversity.concept_outcomes` has it."""
+    """The mode of each task: without a single one it is equal, as :func:`stats.diversity.concept_outcomes` has it."""
     tops = {task: _top(votes) for task, votes in _by_task(rows).items()}
     return {task: top[0] if len(top) == 1 else 0.0 if top else float("nan") for task, top in tops.items()}
 
@@ -238,10 +233,10 @@ def _gaps(rows: Sequence[Vote]) -> dict[str, float]:
     return found
 
 
-def _score(scores: NDArray, sets: SetScores, place: Mapping[str, int], task: Task, side: str) -> float:
+def _score(scores: NDArray, sets: SetScores, place: Mapping[str, int], task: Task, model: str) -> float:
     if task.number >= scores.shape[2]:
         return float("nan")
-    return float(scores[sets.models.index(getattr(task, side)), place[task.pair], task.number])
+    return float(scores[sets.models.index(model), place[task.pair], task.number])
 
 
 def _alpha(rows: Sequence[Vote]) -> Estimate:

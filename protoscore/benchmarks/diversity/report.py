@@ -135,32 +135,29 @@ def shown(study: Study) -> list[RenderableType]:
     main = study.comparisons[study.main]
     rows = []
     for measure, found in study.means.items():
-        best = study.comparisons[measure]
-        rows.append((title(measure), *(f"{number(found[m].value, digits=2)}" for m in main.models), " > ".join(best.models)))
+        rows.append((title(measure), *(f"{number(found[m].value, digits=2)}" for m in main.models)))
     tests = [
-        (
-            a,
-            b,
-            f"{x.wins}-{x.losses}-{x.ties}",
-            f"{number(x.rate, digits=2)} [{number(x.low, digits=2)}, {number(x.high, digits=2)}]",
-            p_value(x.p),
-            p_value(x.p_holm),
-            x.verdict,
-        )
+        (a, b, f"{x.wins}-{x.losses}-{x.ties}", _with_interval(x), p_value(x.p), p_value(x.p_holm), x.verdict)
         for i, a in enumerate(main.models)
         for b in main.models[i + 1 :]
         for x in [_seen_from(main, a, b)]
     ]
     kind = "drawn scenes, not photographs" if study.manifest.get("scenes") else "pictures"
+    heads = ("", "against", "won-lost-tied", "win rate", "p", "p, Holm", "")
     parts: list[RenderableType] = [
-        terminal_table(("mean of sets", *main.models, "from the most diverse"), rows, ("mean of sets", "from the most diverse"), kind),
-        terminal_table(("", "against", "won-lost-tied", "win rate", "p", "p, Holm", ""), tests, ("", "against"), f"Concepts by {title(study.main)}"),
-    ]  # fmt: skip
+        terminal_table(("mean of sets", *main.models), rows, ("mean of sets",), kind),
+        terminal_table(heads, tests, ("", "against"), f"Concepts by {title(study.main)}"),
+    ]
+    parts += [Text(f"{title(name)}: {' > '.join(one.models)}") for name, one in study.comparisons.items()]
     parts += [
         Text(
-            f"Misled: {title(one.measure)} calls {one.preferred} more diverse than {one.over} (p {p_value(one.p)}); by judged values it is "
-            f"the reverse (p {p_value(one.p_judged)}). What changes there is not what was asked for.", "yellow",
+            f"Misled: {title(one.measure)} calls {one.preferred} more diverse than {one.over} (p {p_value(one.p)}); by judged "
+            f"values it is the reverse (p {p_value(one.p_judged)}). What changes there is not what was asked for.", "yellow",
         )
         for one in study.misled
     ]  # fmt: skip
     return parts
+
+
+def _with_interval(x: Against) -> str:
+    return f"{number(x.rate, digits=2)} [{number(x.low, digits=2)}, {number(x.high, digits=2)}]"
