@@ -175,8 +175,9 @@ def beside_people(found: Votes, sets: SetScores, groups: Sequence[str]) -> Peopl
         top = finite & (gaps >= np.quantile(gaps[finite], 0.75)) if finite.any() else finite
         raters[measure] = Autorater(
             autorater_accuracy(first, second, human, concepts),
-            autorater_accuracy(first, second, np.where(top, human, np.nan), concepts), equal_auc(first, second, human, concepts),
-        )  # fmt: skip
+            autorater_accuracy(first, second, np.where(top, human, np.nan), concepts),
+            equal_auc(first, second, human, concepts),
+        )
     golden = [(vote, CHOICES[found.tasks[vote.task].expected]) for vote in found.votes if found.tasks[vote.task].expected]
     right = [float(vote.choice == expected) for vote, expected in golden]  # "unable" is not right
     counted, choices = [vote.counts[0] - vote.counts[1] for vote in rows], [vote.choice for vote in rows]
@@ -219,7 +220,7 @@ def _top(votes: Sequence[Vote]) -> list[float]:
 
 
 def _modes(rows: Sequence[Vote]) -> dict[str, float]:
-    """The mode of each task: without a single one it is equal, as :func:`stats.diversity.concept_outcomes` has it."""
+    """The mode of each task; without a single one it is equal, as in ``stats.diversity.concept_outcomes``."""
     tops = {task: _top(votes) for task, votes in _by_task(rows).items()}
     return {task: top[0] if len(top) == 1 else 0.0 if top else float("nan") for task, top in tops.items()}
 
