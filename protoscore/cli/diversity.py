@@ -37,6 +37,10 @@ def diversity(
     keep_from: Annotated[float | None, typer.Option(help="... from this score on.")] = None,
     votes: Annotated[list[str], typer.Option(help="People's votes, as a table; repeat for several.")] = [],  # noqa: B006
     tasks: Annotated[Path | None, typer.Option(help="What they were asked about. Default: OUT/tasks.csv.")] = None,
+    annotate: Annotated[Path | None, typer.Option(help="Folder to write for people: a page of tasks, and their key.")] = None,
+    condition: Annotated[str, typer.Option(help="What people are asked: count, aspect (named, no count), none.")] = "count",
+    task_limit: Annotated[int | None, typer.Option(min=1, help="So many comparisons for people, drawn by --set-seed.")] = None,
+    golden: Annotated[str | None, typer.Option(help="Folder of the golden set; its tasks are mixed in.")] = None,
     only_plan: Annotated[bool, typer.Option("--plan", help="Say what would be done, and do nothing.")] = False,
 ) -> None:
     """Compare models by how much the attribute of a concept varies in their pictures. Resumes."""
@@ -49,6 +53,7 @@ def diversity(
     from protoscore.benchmarks.diversity.pairs import read_pairs
     from protoscore.benchmarks.diversity.running import Measures, plan, run
     from protoscore.benchmarks.diversity.set_scores import Drawing
+    from protoscore.benchmarks.diversity.template import Template
 
     models = read_models([spec for spec in (a, b, c, d, e) if spec])
     listed = pairs or ("scenes" if any(model.simulated for model in models) else "photos")
@@ -62,6 +67,10 @@ def diversity(
     benchmark = Diversity(votes=",".join(votes), tasks=str(tasks) if tasks else "")
     benchmark.folders = {model.name: model.spec for model in models if model.is_folder}
     results, page = report(out, benchmark)
+    if annotate:
+        template = Template(condition, task_limit, set_seed, golden)  # type: ignore[arg-type]
+        count = benchmark.write_tasks(out, annotate, template)
+        print(f"{annotate / 'page' / 'index.html'}: {count} tasks; {annotate / 'tasks.csv'} is their key, keep it")
     console = Console()
     for part in benchmark.shown(results):
         console.print(part, soft_wrap=isinstance(part, Text))

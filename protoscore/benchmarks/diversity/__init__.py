@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from protoscore.benchmarks.diversity.study import Study
+    from protoscore.benchmarks.diversity.template import Template
     from protoscore.generators import Wanted
     from protoscore.sources.rows import Rows
 
@@ -22,8 +23,8 @@ class Diversity(Benchmark):
     """Sets of pictures of one concept, beside those of other models.
 
     Args:
-        source: what is drawn: ``photos`` (86 pairs of a concept and an attribute), ``scenes`` (40), or a table of pairs; or a
-            folder of pictures, to be judged.
+        source: what is drawn: ``photos`` (86 pairs of a concept and an attribute), ``scenes`` (40), a table of pairs, the
+            sets of known diversity ``golden`` and ``golden-scenes``; or a folder of pictures, to be judged.
         pairs: of a folder's pictures.
         renditions: pictures of each pair, to be drawn.
         seed: of the pictures.
@@ -45,18 +46,24 @@ class Diversity(Benchmark):
         self._studied: tuple[Path, Study] | None = None
 
     def pictures(self) -> Iterator[Wanted]:
+        from protoscore.benchmarks.diversity.golden import LISTS, golden_pictures
         from protoscore.benchmarks.diversity.models import wanted_of
         from protoscore.benchmarks.diversity.pairs import read_pairs
 
+        if self.source in LISTS:
+            return golden_pictures(self.source, self._seed)
         return iter(wanted_of(read_pairs(self.source), "", self._renditions, self._seed))
 
     def items(self) -> Rows:
         """Pictures with their pair's concept, attribute and values, as ``diversity/attribute_value`` asks about them."""
         from protoscore.benchmarks.diversity.models import KnownRows
         from protoscore.benchmarks.diversity.pairs import read_pairs
-        from protoscore.sources import open_rows
+        from protoscore.sources import columns_of, open_rows
 
-        return KnownRows(open_rows(self.source, benchmark=self.name), read_pairs(self._pairs))
+        rows = open_rows(self.source, benchmark=self.name)
+        if {"pair", "concept", "attribute", "values"} <= columns_of(self.source):  # drawn by us
+            return rows
+        return KnownRows(rows, read_pairs(self._pairs))
 
     def evaluate(self, run: Path) -> Results:
         """The comparison of models of ``protoscore diversity``; of any other run, what it answers.
@@ -65,7 +72,9 @@ class Diversity(Benchmark):
             DatasetError: the run is not finished, or its votes are not about it.
         """
         if read_manifest(run)["stage"] != "diversity":
-            return super().evaluate(run)
+            from protoscore.benchmarks.diversity.golden import golden_results, is_golden
+
+            return golden_results(run) if is_golden(run) else super().evaluate(run)
         from protoscore.benchmarks.diversity.study import study_results
 
         return study_results(self._study(run))
@@ -83,6 +92,18 @@ class Diversity(Benchmark):
         from protoscore.benchmarks.diversity.report import shown
 
         return shown(self._studied[1])
+
+    def write_tasks(self, run: Path, out: Path, how: Template) -> int:
+        """Write the comparisons of a run as tasks for people, and how many they are.
+
+        Raises:
+            ConfigError: ``out`` holds tasks already.
+        """
+        from protoscore.benchmarks.diversity.template import write_tasks
+
+        study = self._study(run)
+        sources = {one.name: self.folders.get(one.name, str(run / one.name / "pictures")) for one in study.measured}
+        return write_tasks(study.sets, study.measured, sources, out, how)
 
     def _study(self, run: Path) -> Study:
         from protoscore.benchmarks.diversity.study import make_study
