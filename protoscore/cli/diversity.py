@@ -35,6 +35,9 @@ def diversity(
     judge: Annotated[str | None, typer.Option("--judge", "-j", help="Judge of each picture's value, e.g. local.")] = None,
     scorer: Annotated[str | None, typer.Option("--scorer", "-s", help="A picture counts only where it scores enough.")] = None,
     keep_from: Annotated[float | None, typer.Option(help="... from this score on.")] = None,
+    side_by_side: Annotated[
+        str | None, typer.Option(help="Judge that compares two sets as people do, in both orders, e.g. chat:MODEL.")
+    ] = None,
     votes: Annotated[list[str], typer.Option(help="People's votes, as a table; repeat for several.")] = [],  # noqa: B006
     tasks: Annotated[Path | None, typer.Option(help="What they were asked about. Default: OUT/tasks.csv.")] = None,
     annotate: Annotated[Path | None, typer.Option(help="Folder to write for people: a page of tasks, and their key.")] = None,
@@ -54,6 +57,7 @@ def diversity(
     from protoscore.benchmarks.diversity.running import Measures, plan, run
     from protoscore.benchmarks.diversity.set_scores import Drawing
     from protoscore.benchmarks.diversity.template import Template
+    from protoscore.catalog import load
 
     models = read_models([spec for spec in (a, b, c, d, e) if spec])
     listed = pairs or ("scenes" if any(model.simulated for model in models) else "photos")
@@ -66,6 +70,8 @@ def diversity(
     run(models, listed, out, pictures, how, measures, seed)
     benchmark = Diversity(votes=",".join(votes), tasks=str(tasks) if tasks else "")
     benchmark.folders = {model.name: model.spec for model in models if model.is_folder}
+    if side_by_side:
+        benchmark.ask_side_by_side(out, load("vlms", side_by_side))
     results, page = report(out, benchmark)
     if annotate:
         template = Template(condition, task_limit, set_seed, golden)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from protoscore.benchmarks.diversity.template import Template
     from protoscore.generators import Wanted
     from protoscore.sources.rows import Rows
+    from protoscore.vlms import VLM
 
 
 class Diversity(Benchmark):
@@ -102,8 +103,27 @@ class Diversity(Benchmark):
         from protoscore.benchmarks.diversity.template import write_tasks
 
         study = self._study(run)
-        sources = {one.name: self.folders.get(one.name, str(run / one.name / "pictures")) for one in study.measured}
-        return write_tasks(study.sets, study.measured, sources, out, how)
+        return write_tasks(study.sets, study.measured, self._sources(run, study), out, how)
+
+    def ask_side_by_side(self, run: Path, judge: VLM) -> Path:
+        """Put every comparison of a run to a judge, in both orders, and count its answers as votes.
+
+        Returns:
+            The folder of the answers.
+        """
+        from protoscore.asking.protocol import load_protocol
+        from protoscore.benchmarks.diversity.beside import SideBySide, comparisons
+        from protoscore.judging.stage import judge_items
+
+        study = self._study(run)
+        shown = list(comparisons(study.sets, study.measured, self._sources(run, study)))
+        folder = run / "side_by_side"
+        judge_items(load_protocol("diversity/side_by_side"), SideBySide(shown, study.manifest["scenes"]), judge, folder)
+        self._votes, self._studied = (*self._votes, str(folder)), None
+        return folder
+
+    def _sources(self, run: Path, study: Study) -> dict[str, str]:
+        return {one.name: self.folders.get(one.name, str(run / one.name / "pictures")) for one in study.measured}
 
     def _study(self, run: Path) -> Study:
         from protoscore.benchmarks.diversity.study import make_study

@@ -1,128 +1,23 @@
-"""What people said about two sets side by side, and how far automatic measures agree with them.
-
-Annotators send back a table with the columns ``task``, ``annotator``, ``choice`` (left, right, equal, unable), and where they
-counted ``count_left`` and ``count_right``, perhaps ``confidence`` and ``seconds``. ``tasks.csv`` says what each task was about:
-``task``, ``pair``, ``left``, ``right`` (models), ``number`` (of the comparison), ``size``, and for a task whose answer is known
-``expected``.
-"""
+"""People beside automatic measures: whom they call more diverse, how far they agree, and which measure says the same."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protoscore.benchmarks.diversity.comparison import Comparison, compare_models
 from protoscore.benchmarks.diversity.set_scores import SetScores
-from protoscore.errors import DatasetError
+from protoscore.benchmarks.diversity.votes import CHOICES, Task, Vote, Votes
 from protoscore.sources.pictures import refuse
-from protoscore.sources.tables import read_table, text_of
 from protoscore.stats.agreement import krippendorff_alpha
 from protoscore.stats.correlation import correlation
 from protoscore.stats.diversity import autorater_accuracy, concept_outcomes, equal_auc
 from protoscore.stats.resampling import Estimate, mean
-
-CHOICES = {"left": 1.0, "right": -1.0, "equal": 0.0, "unable": float("nan")}
-MANY = 10  # answers from which on somebody who always answers one side is named
-
-
-class Task(NamedTuple):
-    """What was shown side by side."""
-
-    pair: str
-    left: str
-    right: str
-    number: int
-    size: int
-    expected: str = ""
-
-
-class Vote(NamedTuple):
-    """One answer."""
-
-    task: str
-    annotator: str
-    choice: float  # 1 left, -1 right, 0 equal, NaN unable
-    counts: tuple[float, float]  # NaN where nobody counted
-
-
-class Votes(NamedTuple):
-    """Every answer, and what its import found."""
-
-    tasks: dict[str, Task]
-    votes: list[Vote]
-    one_sided: list[str]  # annotators who always chose the same side
-
-
-def read_people(tables: Sequence[Path], asked: Path) -> Votes:
-    """Read and check what annotators sent back.
-
-    Raises:
-        DatasetError: a task is unknown, answered twice by one person, or a count exceeds its set; or a choice is none.
-    """
-    tasks = read_tasks(asked)
-    votes: list[Vote] = []
-    for path in tables:
-        lines = read_table(path, "votes")
-        for name in ("task", "choice"):
-            if name not in lines[0].values:
-                raise DatasetError(f"{path} has no column {name!r}; it has: {', '.join(lines[0].values)}")
-        refuse(
-            [str(line.values["task"]) for line in lines if str(line.values["task"]) not in tasks],
-            f"{path}: {{}} vote(s) are for unknown tasks",
-        )
-        votes += [_vote(f"{path}, line {line.number}", line.values, tasks, path.stem) for line in lines]
-    twice = [f"{who} on {task}" for (task, who), n in Counter((v.task, v.annotator) for v in votes).items() if n > 1]
-    refuse(twice, "{} task(s) are answered twice by one annotator")
-    sides: dict[str, set[float]] = {}
-    for vote in votes:
-        sides.setdefault(vote.annotator, set()).add(vote.choice)
-    answers = Counter(vote.annotator for vote in votes)
-    return Votes(
-        tasks, votes, [who for who, some in sides.items() if answers[who] >= MANY and len(some) == 1 and some <= {1.0, -1.0}]
-    )
-
-
-def read_tasks(path: Path) -> dict[str, Task]:
-    """What was asked about.
-
-    Raises:
-        DatasetError: the table is not there or lacks a column.
-    """
-    lines = read_table(path, "tasks")
-    missing = [name for name in ("task", "pair", "left", "right", "number", "size") if name not in lines[0].values]
-    if missing:
-        raise DatasetError(f"{path} has no column {missing[0]!r}; give the tasks.csv that was written beside the pages")
-    found = {}
-    for line in lines:
-        told = {name: text_of(value, f"{path}, line {line.number}: {name}") for name, value in line.values.items()}
-        where = f"{path}, line {line.number}"
-        number, size = (int(_number(told[name], where)) for name in ("number", "size"))
-        found[told["task"]] = Task(told["pair"], told["left"], told["right"], number, size, told.get("expected", ""))
-    return found
-
-
-def _vote(where: str, values: Mapping[str, Any], tasks: Mapping[str, Task], file: str) -> Vote:
-    told = {name: text_of(value, f"{where}: {name}").strip() for name, value in values.items()}
-    choice = told["choice"].lower()
-    if choice not in CHOICES:
-        raise DatasetError(f"{where}: the choice {told['choice']!r} is none; it is one of: {', '.join(CHOICES)}")
-    counts = tuple(_number(told.get(f"count_{side}", ""), where) for side in ("left", "right"))
-    size = tasks[told["task"]].size
-    if any(count > size or count < 0 for count in counts):
-        raise DatasetError(f"{where}: a count of {max(counts):g} does not fit a set of {size} pictures")
-    return Vote(told["task"], told.get("annotator") or file, CHOICES[choice], (counts[0], counts[1]))
-
-
-def _number(text: str, where: str) -> float:
-    try:
-        return float(text) if text else float("nan")
-    except ValueError:
-        raise DatasetError(f"{where}: {text!r} is not a number") from None
 
 
 class Autorater(NamedTuple):
@@ -242,6 +137,8 @@ def _score(scores: NDArray, sets: SetScores, place: Mapping[str, int], task: Tas
 
 def _alpha(rows: Sequence[Vote]) -> Estimate:
     people = list(dict.fromkeys(vote.annotator for vote in rows))
+    if len(people) < 2:
+        return Estimate(math.nan, math.nan, math.nan, 0, len(_by_task(rows)))
     tasks = {task: row for row, task in enumerate(_by_task(rows))}
     table = np.full((len(tasks), len(people)), None, object)
     for vote in rows:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SHEETS = 3  # sets shown of the most diverse, and of the least
 TITLES = {
-    "people": "people, side by side", "judged_entropy": "judged values: effective number",
+    "people": "votes, side by side", "judged_entropy": "judged values: effective number",
     "judged_coverage": "judged values: coverage", "judged_count": "judged values: how many",
 }  # fmt: skip
 

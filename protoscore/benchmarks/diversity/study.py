@@ -18,9 +18,10 @@ from protoscore.benchmarks.diversity.comparison import (
 )
 from protoscore.benchmarks.diversity.measured import Measured, read_measured
 from protoscore.benchmarks.diversity.pairs import Pair, read_pairs
-from protoscore.benchmarks.diversity.people import People, beside_people, read_people
+from protoscore.benchmarks.diversity.people import People, beside_people
 from protoscore.benchmarks.diversity.running import STAGE, folders_of
 from protoscore.benchmarks.diversity.set_scores import Drawing, SetScores, score_sets
+from protoscore.benchmarks.diversity.votes import read_votes
 from protoscore.errors import DatasetError
 from protoscore.folder import read_manifest
 from protoscore.reporting.results import ALL, Estimates, Results, Task
@@ -72,7 +73,7 @@ def make_study(run: Path, votes: Sequence[Path] = (), asked: Path | None = None,
         )
         for measure, scores in sets.scores.items()
     }
-    people = beside_people(read_people(votes, asked or run / "tasks.csv"), sets, groups) if votes else None
+    people = beside_people(read_votes(votes, asked or run / "tasks.csv"), sets, groups) if votes else None
     if people:
         comparisons = {"people": people.comparison} | comparisons
     names = list(comparisons)

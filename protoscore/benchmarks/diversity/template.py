@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from protoscore.benchmarks.diversity.beside import Shown, Side, comparisons
 from protoscore.benchmarks.diversity.golden import CONFIGURATION
 from protoscore.benchmarks.diversity.measured import Measured
 from protoscore.benchmarks.diversity.set_scores import SetScores
@@ -27,25 +28,6 @@ Condition = Literal["count", "aspect", "none"]
 SIZE = 320  # px of the pictures that people see
 KEY = ("task", "pair", "left", "right", "number", "size", "expected", "condition")
 GOLDEN = "golden"  # stands for a model in a task whose answer is known
-
-
-class Side(NamedTuple):
-    """A set to be shown: where its pictures are, and which."""
-
-    model: str
-    source: str
-    ids: list[str]
-
-
-class Shown(NamedTuple):
-    """A task before its sides are drawn."""
-
-    pair: str
-    concept: str
-    attribute: str
-    number: int
-    sides: tuple[Side, Side]
-    expected: str = ""  # "first" or "equal", where the answer is known
 
 
 class Template(NamedTuple):
@@ -78,7 +60,7 @@ def write_tasks(sets: SetScores, measured: Sequence[Measured], sources: Mapping[
     if (out / "tasks.csv").is_file():
         raise ConfigError(f"{out} holds tasks already, and people may be at work on them; choose another folder")
     rng = random.Random(derive_seed(how.seed, "tasks"))
-    chosen = list(_comparisons(sets, measured, sources))
+    chosen = list(comparisons(sets, measured, sources))
     rng.shuffle(chosen)
     chosen = chosen[: how.limit] + (list(_golden(how.golden)) if how.golden else [])
     rng.shuffle(chosen)
@@ -113,21 +95,6 @@ def write_tasks(sets: SetScores, measured: Sequence[Measured], sources: Mapping[
     write_text(out / "page" / "answers.csv", _table(answers, [{"task": one["task"]} for one in asked]))
     write_text(out / "tasks.csv", _table(KEY, key))  # last: where it stands, all is there
     return len(chosen)
-
-
-def _comparisons(sets: SetScores, measured: Sequence[Measured], sources: Mapping[str, str]) -> Iterator[Shown]:
-    models, pairs, numbers, _ = sets.members.shape
-    for p in range(pairs):
-        pair = sets.pairs[p]
-        for a in range(models):
-            for b in range(a + 1, models):
-                for s in range(numbers):
-                    if (sets.members[[a, b], p, s, 0] >= 0).all():
-                        sides = [
-                            Side(measured[m].name, sources[measured[m].name], measured[m].ids[sets.members[m, p, s]].tolist())
-                            for m in (a, b)
-                        ]
-                        yield Shown(pair.id, pair.concept, pair.attribute, s, (sides[0], sides[1]))
 
 
 def _golden(source: str) -> Iterator[Shown]:
