@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 
 from protoscore.errors import ConfigError
 from protoscore.generators import Generated, Wanted
-from protoscore.scenes.alone import Open, draw_alone
+from protoscore.scenes.alone import Open, draw_alone, every_place
 from protoscore.scenes.sprites import drawing_revision
 from protoscore.schema import Status, content_id, derive_seed
 
@@ -45,7 +45,8 @@ class Simulated:
 
     Args:
         source: the effective number of values, 1 or more; or ``place`` or ``attribute``.
-        ground: ``free``, a place anew for every picture, or ``same``, one for each concept. The confounded have their own.
+        ground: ``free``, a place anew for every picture, or ``same``, one for each concept. The confounded have their own:
+            ``place`` takes any place there is, and ``attribute`` one for each concept.
         size: px.
     """
 
@@ -57,7 +58,7 @@ class Simulated:
         if isinstance(size, bool) or not 16 <= size <= 4096:
             raise ConfigError(f"simulated: size is a number of pixels from 16 to 4096, not {size!r}")
         self.effective = CONFOUNDED[source] if source in CONFOUNDED else _number(source)
-        self.ground = {"place": "free", "attribute": "same"}.get(source, ground)
+        self.ground = {"place": "any", "attribute": "same"}.get(source, ground)
         self.revision = drawing_revision()
         self.parameters: dict[str, Any] = {"effective": self.effective, "ground": self.ground, "size": size}
 
@@ -73,7 +74,8 @@ class Simulated:
         rng = random.Random(derive_seed(wanted.seed, "choice"))
         (index,) = rng.choices(order, distribution(len(order), self.effective).tolist())
         home = random.Random(derive_seed(concept, "place"))
-        place = (rng if self.ground == "free" else home).choice(spec.places)
+        places = every_place() if self.ground == "any" else spec.places
+        place = (home if self.ground == "same" else rng).choice(places)
         picture = spec.with_value(index, place, rng)
         shown = {"value": spec.values[index], **picture.model_dump()}
         return Generated(draw_alone(picture, wanted.seed, self.parameters["size"]), geometry=shown)

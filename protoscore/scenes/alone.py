@@ -8,7 +8,7 @@ from typing import Literal
 from PIL import Image
 from pydantic import Field, model_validator
 
-from protoscore.scenes.sprites import PALETTE, aspect, backdrop, draw_sprite, sprite
+from protoscore.scenes.sprites import FOLDER, PALETTE, aspect, backdrop, draw_sprite, sprite
 from protoscore.schema import derive_seed
 from protoscore.typed_yaml import Strict
 
@@ -17,6 +17,11 @@ TONES = PALETTE | {  # colour word -> (main, shade); a thing that stands alone m
 }  # fmt: skip
 SLOTS = (0.1, 0.3, 0.5, 0.7, 0.9)  # where several of one thing stand, left to right, as fractions of the frame
 NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
+
+
+def every_place() -> tuple[str, ...]:
+    """All backdrops."""
+    return tuple(sorted(path.stem for path in (FOLDER.parent / "backdrops").glob("*.svg")))
 
 
 class Alone(Strict):
