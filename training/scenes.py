@@ -48,10 +48,15 @@ def scene_triplets(
 
 def draw_kept(spec_json: str, seed: int) -> Image.Image:
     """A scene that the geometric filter keeps; ``seed`` decides its size and everything that the spec leaves open."""
-    spec = SceneSpec.model_validate_json(spec_json)
+    return draw_set([spec_json], seed)[0]
+
+
+def draw_set(spec_jsons: Sequence[str], seed: int) -> list[Image.Image]:
+    """Scenes of one seed, which differ only where their specs do, and all of which the geometric filter keeps."""
+    specs = [SceneSpec.model_validate_json(one) for one in spec_jsons]
     size = SIZES[derive_seed(seed, "size") % len(SIZES)]
     for attempt in range(20):
-        image, elements = draw_scene(spec, derive_seed(seed, attempt), size)
-        if assess(spec, elements).score >= 8:
+        drawn = [draw_scene(spec, derive_seed(seed, attempt), size) for spec in specs]
+        if all(assess(spec, elements).score >= 8 for spec, (_, elements) in zip(specs, drawn, strict=True)):
             break
-    return image
+    return [image for image, _ in drawn]

@@ -49,6 +49,7 @@ class Config(Strict):
     renditions: int = Field(3, ge=1)  # pictures of each cell (the paper uses three generators)
     train_pairs: int = Field(dataset.PAPER_TRAIN_PAIRS, ge=0)
     split: Literal["train", "test"] | None = None  # triplets of one side of the partition only
+    nuisance: bool = False  # pictures of a triplet also differ in side, size, colours and people
     drawable: bool = False  # only triplets that the scene world can draw
     subjects: list[str] = []  # only triplets with one of these (the other subject may be any)
     taxonomy: Path | None = None
@@ -63,7 +64,7 @@ class Config(Strict):
 
 
 WRITTEN = ("writer", "triplets", "domains", "split", "drawable", "subjects", "taxonomy", "seed")
-DRAWN = (*WRITTEN, "generator", "renditions")
+DRAWN = (*WRITTEN, "generator", "renditions", "nuisance")
 
 
 def parse(arguments: list[str]) -> tuple[Path, Config]:
@@ -81,6 +82,9 @@ def parse(arguments: list[str]) -> tuple[Path, Config]:
     parser.add_argument("--train-pairs", type=int, help="at most this many training pairs (12,000)")
     parser.add_argument("--split", choices=["train", "test"], help="write triplets of one side of the partition only")
     parser.add_argument("--drawable", action="store_true", help="write only triplets that the scene generator can draw")
+    parser.add_argument(
+        "--nuisance", action="store_true", help="let a triplet's pictures differ in side, size, colours, people too"
+    )
     parser.add_argument("--subjects", nargs="+", help="only triplets with one of these subjects, e.g. those held out")
     parser.add_argument("--taxonomy", type=Path, help="your own taxonomy file")
     parser.add_argument("--size", type=int, default=None, help="pixels of a side, as -o size=256")
@@ -117,8 +121,10 @@ def build(arguments: list[str]) -> None:
         if fresh is not None:
             write_triplets(texts, fresh, config.parameters(*WRITTEN))
         triplets = read_triplets(texts)
-        wanted = list(wanted_pictures(triplets, config.renditions, config.seed))
-        make_pictures(wanted, generator, pictures, {"benchmark": "protobias"} | config.parameters("renditions", "seed"), texts)
+        wanted = list(wanted_pictures(triplets, config.renditions, config.seed, nuisance=config.nuisance))
+        make_pictures(
+            wanted, generator, pictures, {"benchmark": "protobias"} | config.parameters("renditions", "nuisance", "seed"), texts
+        )
         filter_pictures(pictures, filters, filtered, config.keep_from)
         with drafted(out, work) as draft:
             facts = dataset.write_configs(texts, pictures, filtered, draft, config.train_pairs)

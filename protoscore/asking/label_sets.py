@@ -91,16 +91,20 @@ def labels_of_item(
         DatasetError: the value is not such a list, or has fewer than two labels.
     """
     options = _options(where, value)
-    untold = {fold(label) for label in abstains} | {fold(text) for text, label in aliases.items() if text and label in abstains}
-    withheld = tuple(label for label, text in options.items() if fold(label) in untold or fold(text) in untold)
-    labels = (*options, *(() if withheld else abstains))
+    withheld: list[str] = []
+    stand_in: dict[str, str] = {}  # abstention -> the label that stands for it here
+    for label in abstains:
+        spelled = {fold(label)} | {fold(text) for text, meant in aliases.items() if text and meant == label}
+        own = [option for option, text in options.items() if fold(option) in spelled or fold(text) in spelled] or [label]
+        withheld += own
+        stand_in[label] = own[0]
+    labels = (*options, *(label for label in withheld if label not in options))
     found: dict[str | None, str] = {text: label for label, text in options.items() if fold(text) != fold(label)}
     found |= {f"{label}. {text}": label for text, label in [*found.items()] if text}  # the option as it was shown
-    stand_in = (withheld or abstains or ("",))[0]
     for spelling, label in [*((text, text) for text in abstains), *aliases.items()]:
         if label in abstains and not (spelling and fold(spelling) in {fold(known) for known in (*labels, *found) if known}):
-            found[spelling] = stand_in
-    return labels, withheld or tuple(abstains), found
+            found[spelling] = stand_in[label]
+    return labels, tuple(withheld), found
 
 
 def _options(where: str, value: Any) -> dict[str, str]:

@@ -4,6 +4,7 @@ depends on what was asked and answered only. Judging, and every benchmark that a
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ class AskingRun:
         self.fields: dict[str, dict[str, Any]] = {}  # of every item, in order
         self.stopped = ""
         self.asked_now = 0
+        self.untaught: list[str] = []  # judges that were asked what they were never taught
 
     def ask(
         self, judge: VLM, how: Robustness, ask_lost: bool = False, chosen: Callable[[Row], bool] = lambda item: True,
@@ -51,6 +53,7 @@ class AskingRun:
         Args:
             retry: states whose replies are asked for again, once; the new reply takes the old one's place.
         """
+        self._warn(judge)
         if ask_lost or not judge.billed:
             self.ledger.forget_lost(judge.name)
         before = self.ledger.spent.calls
@@ -65,6 +68,14 @@ class AskingRun:
             self.stopped = self.stopped or asking.stopped
             round_.list_the_rest()
         return Verdicts(round_, asking.failed)
+
+    def _warn(self, judge: VLM) -> None:
+        taught = getattr(judge, "taught", None)
+        if taught is None or self.protocol.version in taught.values():
+            return
+        self.untaught.append(judge.name)
+        says = f"{judge.name} was never taught {self.protocol.name}, so its answers mean nothing; it knows: {', '.join(taught)}"
+        print(says, file=sys.stderr)
 
 
 class Verdicts:

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from protoscore import __version__
-from protoscore.cli import components, embedding, judging, making, publishing, reporting, scoring
+from protoscore.cli import components, diversity, embedding, judging, making, publishing, reporting, scoring
 from protoscore.errors import ConfigError, ProtoscoreError
 
 
@@ -35,7 +35,7 @@ app = typer.Typer(
     add_completion=False, cls=_Commands, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Can I trust this text-to-image metric? Start with: protoscore score DATASET --scorer protoscore --out RUN",
 )  # fmt: skip
-for part in (making, scoring, embedding, judging, reporting, publishing, components):
+for part in (making, scoring, embedding, judging, diversity, reporting, publishing, components):
     app.add_typer(part.app)
 
 

@@ -124,6 +124,7 @@ def finish(run: AskingRun, tally: Tally, parameters: dict[str, Any], screening: 
     write_manifest(
         run.out, "judge", parameters, rows=tally.verdicts, items=len(run.fields), states=dict(states),
         causes=dict(tally.causes), repairs=dict(tally.repairs), complete=not run.stopped, fields=run.protocol.described(),
+        untaught=run.untaught,
     )  # fmt: skip
     usage = spent._asdict() | {
         "seconds": round(tally.seconds, 3),

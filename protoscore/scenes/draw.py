@@ -11,6 +11,9 @@ from PIL import Image, ImageDraw
 from protoscore.scenes.layout import Placed, arrange
 from protoscore.scenes.spec import SceneSpec
 from protoscore.scenes.sprites import HAIR, PALETTE, SKIN, TOPS, backdrop, draw_sprite, sprite
+from protoscore.schema import derive_seed
+
+TINTS = (("#fadcbc", SKIN), ("#6a462f", HAIR), ("#92d3f5", TOPS))  # of people: drawn at random, and mean nothing
 
 
 class Element(NamedTuple):
@@ -29,45 +32,47 @@ class Element(NamedTuple):
 def draw_scene(spec: SceneSpec, seed: int, size: int = 256) -> tuple[Image.Image, list[Element]]:
     """Draw ``spec`` as an RGB image of ``size`` x ``size`` px; ``seed`` decides everything that the spec leaves open.
 
+    Two specs with the same knob and one seed are one scene, of which only that is changed in which the specs differ: the
+    pixels are the same elsewhere. For the freer form, in which side, size, colours and people differ too, give each its own.
+
     Raises:
         UnknownName: the scene world has no such subject, extra element or environment.
     """
-    rng = random.Random(seed)
-    canvas = backdrop(spec.environment, size, rng.random() < 0.5).copy()
-    subject_paint, _ = _paint(spec.subject, None, rng)
-    extra_paint, color = _paint(spec.extra, spec.color_tone, rng)
-    placed = sorted(arrange(spec, rng), key=lambda p: p.base)
+    look = random.Random(derive_seed(seed, "look"))
+    canvas = backdrop(spec.environment, size, look.random() < 0.5).copy()
+    tints, hue = tuple((old, look.choice(new)) for old, new in TINTS), look.random()
+    color = spec.color_tone or _own_color(spec.extra, hue)
+    paints = {
+        "subject": tints if sprite(spec.subject).person else _paint(_own_color(spec.subject, hue)),
+        "extra": _paint(color),
+    }
     layers = []
-    for item in placed:
-        paint = subject_paint if item.role == "subject" else extra_paint
-        picture = _picture(item, paint, size, sprite(item.key).mirror and rng.random() < 0.5)
+    for item in sorted(arrange(spec, random.Random(derive_seed(seed, "places"))), key=lambda p: p.base):
+        picture = draw_sprite(item.key, paints[item.role], round(item.width * size), round(item.height * size), item.mirrored)
         corner = (round(item.box[0] * size), round(item.box[1] * size))
         _shadow(canvas, item, size)
         canvas.paste(picture, corner, picture)
-        layers.append((picture, corner))
-    seen = visible_shares(layers, size)
+        layers.append((item, picture, corner))
+    seen = visible_shares([(picture, corner) for _, picture, corner in layers], size)
     elements = [
         Element(p.role, p.key, color if p.role == "extra" else None, p.x, p.base, p.width, p.height, round(v, 4))
-        for p, v in zip(placed, seen, strict=True)
+        for (p, _, _), v in zip(layers, seen, strict=True)
     ]
     return canvas, elements
 
 
-def _paint(key: str, color: str | None, rng: random.Random) -> tuple[tuple[tuple[str, str], ...], str | None]:
-    """Hex fills to replace, and the colour word they amount to. Without a wish the colour is one of the thing's own."""
-    spec = sprite(key)
-    if spec.person:
-        looks = (("#fadcbc", SKIN), ("#6a462f", HAIR), ("#92d3f5", TOPS))
-        return tuple((old, rng.choice(new)) for old, new in looks), None
-    color = color or (rng.choice(spec.colors) if spec.colors else None)
+def _own_color(key: str, hue: float) -> str | None:
+    """One of the colours that a thing may have, by a number in [0, 1); None where it has its own paint only."""
+    colors = sprite(key).colors
+    return colors[int(hue * len(colors))] if colors else None
+
+
+def _paint(color: str | None) -> tuple[tuple[str, str], ...]:
+    """Hex fills to replace, so that a thing takes on a colour."""
     if color is None:
-        return (), None
+        return ()
     main, shade = PALETTE[color]
-    return ((PALETTE["red"][0], main), (PALETTE["red"][1], shade)), color
-
-
-def _picture(item: Placed, paint: tuple[tuple[str, str], ...], size: int, mirror: bool) -> Image.Image:
-    return draw_sprite(item.key, paint, round(item.width * size), round(item.height * size), mirror)
+    return (PALETTE["red"][0], main), (PALETTE["red"][1], shade)
 
 
 def _shadow(canvas: Image.Image, item: Placed, size: int) -> None:

@@ -11,9 +11,11 @@ from typing import NamedTuple
 from protoscore.scenes.draw import Element
 from protoscore.scenes.spec import SceneSpec
 
-RULES = "1"  # raise it when the same scene may get another score
+RULES = "2"  # raise it when the same scene may get another score
 CLEAR, MOST, HALF = 0.97, 0.8, 0.5  # shares of an element's ink that can be seen
-GAP = 0.01  # fraction of the frame by which a side, a depth or two extras must be apart
+COVERED = (0.15, 0.4)  # the share of the one behind that the one in front covers
+GAP = 0.01  # fraction of the frame by which a side or two extras must be apart
+STEP = 0.06  # and by which what is in front must stand lower
 
 
 class Assessment(NamedTuple):
@@ -39,9 +41,9 @@ def assess(spec: SceneSpec, elements: list[Element]) -> Assessment:
     unclear = _unclear(spec, subjects[0], extras)
     if unclear:
         return Assessment(6, unclear)
-    # An element behind another one is covered on purpose: there less of it is enough.
-    worst_extra = min(e.visible for e in extras) + (1 - MOST if spec.layout_relation == "behind" else 0)
-    worst = min(subjects[0].visible + (1 - MOST if spec.layout_relation == "in_front" else 0), worst_extra)
+    # What stands behind another thing is covered on purpose; how much of it, the relation says.
+    behind = {"in_front": subjects, "behind": extras}.get(spec.layout_relation or "", [])
+    worst = min(e.visible for e in (*subjects, *extras) if e not in behind)
     if worst < MOST:
         return Assessment(7, "a required element is covered or cut off")
     return Assessment(10, "") if worst >= CLEAR else Assessment(9 if worst >= 0.9 else 8, "slightly covered")
@@ -70,9 +72,8 @@ def _relation_holds(relation: str, subject: Element, extra: Element) -> bool:
     if relation in ("left", "right"):
         sign = -1 if relation == "left" else 1
         return sign * (extra.x - subject.x) - (extra.width + subject.width) / 2 > -GAP and abs(extra.base - subject.base) < 0.1
-    aside = abs(extra.x - subject.x) < (subject.width + extra.width) / 2
-    depth = extra.base - subject.base
-    return aside and (depth if relation == "in_front" else -depth) > 0.15
+    near, far = (extra, subject) if relation == "in_front" else (subject, extra)
+    return near.base - far.base > STEP and COVERED[0] <= 1 - far.visible <= COVERED[1]
 
 
 def _crowded(extras: list[Element]) -> str:

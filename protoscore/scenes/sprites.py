@@ -8,13 +8,14 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 from pydantic import Field
 
 from protoscore.errors import UnknownName, needs
 from protoscore.typed_yaml import Strict, load_yaml
 
-DRAWING = 1  # raise it when the drawing code gives other pixels for the same files
+DRAWING = 2  # raise it when the drawing code gives other pixels for the same files
 MASTER = 224  # px; sprites are drawn once at this size and scaled down from there
 FOLDER = Path(str(files("protoscore.scenes") / "sprites"))
 
@@ -87,6 +88,12 @@ def aspect(key: str) -> tuple[float, float]:
     """Width and height of the ink, as fractions of the 72-unit canvas."""
     width, height = _master(key, ()).size
     return width / MASTER, height / MASTER
+
+
+@lru_cache(maxsize=1024)
+def ink_share(key: str) -> float:
+    """The share of its box that the sprite covers, in (0, 1]."""
+    return float(np.mean(np.asarray(_master(key, ()))[..., 3] > 127))
 
 
 def _master(key: str, paint: tuple[tuple[str, str], ...]) -> Image.Image:

@@ -39,7 +39,10 @@ class Reply(NamedTuple):
 
 
 class VLM(Protocol):
-    """Answers requests in order. The stage runs ``concurrency`` calls at once, each of up to ``batch_size`` requests."""
+    """Answers requests in order. The stage runs ``concurrency`` calls at once, each of up to ``batch_size`` requests.
+
+    One that knows some protocols only may say so: ``taught``, their versions by name. Others are asked with a warning.
+    """
 
     name: str
     revision: str  # of the weights or the served model

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _REASONING = re.compile("think|thought|reason|channel|message", re.IGNORECASE)
+TAUGHT = "taught.json"  # beside weights that know some protocols only: their versions, by name
 TINY = Path(str(files("protoscore") / "assets" / "scene-judge-tiny"))
 
 
@@ -78,6 +79,7 @@ class Local:
         self.batch_size = batch_size
         self.name = f"local:{source if source and not Path(source).is_dir() else checkpoint.path.name}"
         self.revision = checkpoint.revision
+        self.taught = _taught(checkpoint.path)
         self.parameters: dict[str, Any] = {
             "answers": answers, "max_tokens": max_tokens, "temperature": temperature,
             "dtype": str(self.model.dtype).removeprefix("torch."),
@@ -237,6 +239,12 @@ def _load(checkpoint: Any, **options: Any) -> tuple[Any, Any, Any]:
         named = f"{checkpoint.source} holds no model that answers in words"
         raise CheckpointError(f"{named} ({first_line(error)}); give a folder or a Hub id") from error
     return (reader, reader.tokenizer, model) if sees else (None, reader, model)
+
+
+def _taught(folder: Path) -> dict[str, str] | None:
+    """Protocols, by name, and their versions, where a model says that it knows these only."""
+    path = folder / TAUGHT
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def _choices(schema: Mapping[str, Any], name: str) -> list[Any]:

@@ -61,9 +61,10 @@ def test_a_scene_shows_its_own_side_of_the_knob_and_not_the_other(triplet: Tripl
     assert assess(other, elements).score < 8
 
 
-def test_few_scenes_are_rejected_and_each_with_a_reason():
-    verdicts = [assess(t.scene(c), draw_scene(t.scene(c), i, 96)[1]) for i, t in enumerate(DRAWABLE) for c in Cell]
-    assert np.mean([v.score >= 8 for v in verdicts]) > 0.97
+def test_a_few_scenes_in_a_hundred_are_rejected_and_each_with_a_reason():
+    drawn = list(write(TAXONOMY, {"animals": 250, "objects": 250, "demography": 200}, seed=3, refuses=manifest().refused.get))
+    verdicts = [assess(t.scene(c), draw_scene(t.scene(c), i, 64)[1]) for i, t in enumerate(drawn) for c in Cell]
+    assert 0.01 < np.mean([v.score < 8 for v in verdicts]) < 0.05
     assert all(v.reason for v in verdicts if v.score < 8)
 
 
@@ -91,18 +92,23 @@ def test_visibility_by_hand():
     assert visible_shares(layers, 20) == [0.5, 1.0, 0.5, 0.0]
 
 
-@pytest.mark.parametrize("key", ["cat", "sofa", "mug", "penguin"])
-def test_a_thing_behind_is_partly_covered_and_a_thing_in_front_is_not(key):
-    covered = []
-    for seed in range(8):
+@pytest.mark.parametrize("key", ["cat", "sofa", "mug", "penguin", "bicycle"])
+def test_what_stands_in_front_covers_a_part_of_what_is_behind_and_the_filter_holds_it_to_that(key):
+    kept = 0
+    for seed in range(10):
         for relation in ("behind", "in_front"):
             spec = SceneSpec(subject=key, extra="stone", environment="studio", layout_relation=relation)
             _, elements = draw_scene(spec, seed, 192)
             subject, extra = (next(e for e in elements if e.role == role) for role in ("subject", "extra"))
             near, far = (subject, extra) if relation == "behind" else (extra, subject)
-            assert near.visible == 1.0 and near.base - far.base > 0.15
-            covered += [1 - far.visible] if relation == "behind" else []
-    assert np.mean(covered) > 0.03 and max(covered) < 0.4
+            assert near.base > far.base
+            covered = 0.15 <= 1 - far.visible <= 0.4
+            assert (assess(spec, elements).score >= 8) <= covered
+            kept += covered
+            for wrong in (0.1, 0.5):  # hardly touched; mostly hidden
+                moved = [e._replace(visible=1 - wrong) if e is far else e for e in elements]
+                assert assess(spec, moved).score < 8
+    assert kept >= 15
 
 
 def test_what_cannot_be_shown_is_refused_by_name():

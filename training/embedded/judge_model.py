@@ -9,10 +9,10 @@ import torch
 from tokenizers import AddedToken
 from transformers import Qwen3VLForConditionalGeneration, Qwen3VLProcessor
 
-from protoscore.asking.protocol import Protocol, load_protocol
+from protoscore.asking.protocol import Protocol
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.modeling.tiny import tiny_config, tiny_processor
-from training.embedded.judge_scenes import MEETINGS, SETS, TASKS, UNKNOWABLE, VISIBLE
+from training.embedded.tasks import TASKS, protocols
 from training.scenes import scene_triplets
 
 # A turn is its pictures, its text and an end mark; the answer follows the mark at once.
@@ -29,9 +29,7 @@ CHECK_PROMPT = "Check every word: "
 
 
 def judge_processor(texts: int = 24_000) -> Qwen3VLProcessor:
-    """The embedded processor with one token for each sentence of the protocols' prompts, label, and word of their questions.
-
-    So a prompt of a hundred words costs a dozen tokens.
+    """The embedded processor with the words of :func:`teach_words`.
 
     Args:
         texts: triplets whose texts the words of scenes are learned from.
@@ -39,30 +37,45 @@ def judge_processor(texts: int = 24_000) -> Qwen3VLProcessor:
     triplets = scene_triplets(texts, seed=0)
     described = [t.description(cell) for t in triplets for cell in Cell]
     processor = tiny_processor([*(t.text for t in triplets), *described])
-    protocols = [load_protocol(name) for name in TASKS]
-    lines = {RIGHT, WRONG, CHECK_PROMPT}
-    for protocol in protocols:
-        for text in (protocol.prompt, *protocol.variants.values()):
-            lines |= {piece for piece in _pieces(protocol, text) if len(piece) > 5}
-        for position, (name, values) in enumerate(protocol.labels().items()):
-            lines |= {("{" if position == 0 else ", ") + json.dumps(name) + ": ", *map(json.dumps, values)}
-        if len(protocol.decisions) == 1:  # a whole answer in one token: it is decided where the question ends
-            (name,) = protocol.decisions
-            lines |= {json.dumps({name: value}) for value in protocol.labels()[name]}
-    words = _words(protocols, processor.tokenizer, {word for text in described for word in _split(text)})
-    added = [AddedToken(word, single_word=True, lstrip=True, normalized=False) for word in words]
-    processor.tokenizer.add_tokens(added + [AddedToken(text, normalized=False) for text in sorted(lines)])
+    teach_words(processor)
     processor.tokenizer.model_max_length = 1024
     processor.chat_template = CHAT_TEMPLATE
     return processor
 
 
-def _words(protocols: list[Protocol], tokenizer, described: set[str]) -> list[str]:
+def teach_words(processor: Qwen3VLProcessor) -> dict[str, str]:
+    """One token for each sentence of the tasks' prompts, for each label, and for each word of their questions.
+
+    So a prompt of a hundred words costs a dozen tokens.
+
+    Returns:
+        What is new, with the words that it stands for.
+    """
+    tokenizer, meant = processor.tokenizer, {RIGHT: "", WRONG: "", CHECK_PROMPT: CHECK_PROMPT}
+    for protocol in protocols().values():
+        for text in (protocol.prompt, *protocol.variants.values()):
+            meant |= {piece: piece for piece in _pieces(protocol, text) if len(piece) > 5}
+        for position, (name, values) in enumerate(protocol.labels().items()):
+            key = ("{" if position == 0 else ", ") + json.dumps(name) + ": "
+            meant |= {key: name, **{json.dumps(value): str(value) for value in values}}
+        name = next(iter(protocol.fields))
+        if protocol.decisions == (name,):  # a whole answer in one token: it is decided where the question ends
+            meant |= {json.dumps({name: value}): str(value) for value in protocol.labels()[name]}
+    for task in TASKS.values():
+        meant |= task.phrases()
+    known = tokenizer.get_vocab()
+    fresh = {text: words for text, words in sorted(meant.items()) if text not in known}
+    words = [word for word in _words(tokenizer) if word not in known]
+    single = [AddedToken(word, single_word=True, lstrip=True, normalized=False) for word in words]
+    tokenizer.add_tokens(single + [AddedToken(text, normalized=False) for text in fresh])
+    return {word: word for word in words} | fresh
+
+
+def _words(tokenizer) -> list[str]:
     """Words that questions and labels have and that the tokenizer, which knows scenes' descriptions, would spell."""
-    texts = [str(value) for p in protocols for values in p.labels().values() for value in values]
-    texts += [*MEETINGS, *UNKNOWABLE, *(question for question, _ in VISIBLE)]
-    asked = {word for text in [*texts, *SETS] for word in _split(text) if len(word) > 1}
-    return sorted(word for word in asked - described if len(tokenizer.tokenize(f" {word}")) > 1)
+    texts = [str(value) for p in protocols().values() for values in p.labels().values() for value in values]
+    asked = {word for task in TASKS.values() for text in (*texts, *task.words()) for word in _split(text) if len(word) > 1}
+    return sorted(word for word in asked if len(tokenizer.tokenize(f" {word}")) > 1)
 
 
 def _split(text: str) -> list[str]:
@@ -71,14 +84,29 @@ def _split(text: str) -> list[str]:
 
 def _pieces(protocol: Protocol, text: str) -> list[str]:
     """What is the same in every question, line by line, with line ends and the labels in their first order."""
-    labels = {name: ", ".join(map(str, values)) for name, values in protocol.labels().items()}
-    filled = re.sub(r"\{\{ labels\.(\w+) \| join\(\", \"\) \}\}", lambda m: labels[m[1]], text.strip())
+    labels = {name: ", ".join(map(str, values)) for name, values in protocol.labels().items() if values}
+    filled = re.sub(r"\{\{ labels\.(\w+) \| join\(\", \"\) \}\}", lambda m: labels.get(m[1], m[0]), text.strip())
     return [piece for line in re.findall(r"[^\n]+\n*", filled) for piece in re.split(r"\{[{%].*?[%}]\}", line)]
 
 
 def is_key(token: str) -> bool:
     """Whether a token of the judge opens a field of its answer."""
     return token.startswith(("{", ', "')) and token.endswith(": ")
+
+
+def widen(model: Qwen3VLForConditionalGeneration, before, processor: Qwen3VLProcessor, fresh: dict[str, str]) -> None:
+    """Make room for the words that :func:`teach_words` added: each starts as the mean of what it was spelled by.
+
+    Args:
+        before: the tokenizer without them.
+    """
+    vocabulary = processor.tokenizer.get_vocab()
+    model.resize_token_embeddings(len(processor.tokenizer), mean_resizing=False)
+    with torch.no_grad():
+        for table in (model.get_input_embeddings(), model.get_output_embeddings()):
+            for text, words in fresh.items():
+                spelled = before(f" {words.strip()}" if words else text, add_special_tokens=False)["input_ids"]
+                table.weight[vocabulary[text]] = table.weight[spelled].mean(0)
 
 
 def judge_model(processor: Qwen3VLProcessor, seed: int) -> Qwen3VLForConditionalGeneration:

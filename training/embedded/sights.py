@@ -13,7 +13,7 @@ from protoscore.benchmarks.protobias.taxonomy import extra_noun, load_taxonomy
 from protoscore.scenes.people import Person, draw_person, draw_two, draw_worker, random_person, random_worker
 from protoscore.scenes.spec import SceneSpec
 from training.embedded.checked_texts import subject_phrase
-from training.embedded.judge_scenes import Seeded, draw, size_of, triplets_of
+from training.embedded.tasks.base import Seeded, draw, size_of, triplets_of
 
 Box = tuple[float, float, float, float]
 FRAME: Box = (0.0, 0.0, 1.0, 1.0)

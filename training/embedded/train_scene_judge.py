@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,35 +19,30 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 import torch
 from datasets import Dataset
 from torch.nn.functional import cross_entropy
-from transformers import AutoProcessor, Qwen3VLForConditionalGeneration, Trainer, TrainingArguments
+from transformers import AutoProcessor, AutoTokenizer, Qwen3VLForConditionalGeneration, Trainer, TrainingArguments
 
-from protoscore.asking.protocol import Protocol, load_protocol
+from protoscore.asking.protocol import Protocol
+from protoscore.folder import write_text
 from protoscore.modeling.patches import embed_patches_by_product
 from protoscore.schema import derive_seed
-from training.embedded.judge_model import CHECK_PROMPT, RIGHT, WRONG, is_key, is_matrix
-from training.embedded.judge_scenes import CHECK, DESCRIPTION, TASKS, example
+from protoscore.vlms.local import TAUGHT
+from training.embedded.judge_model import CHECK_PROMPT, RIGHT, WRONG, is_key, is_matrix, teach_words, widen
 from training.embedded.muon import Muon
+from training.embedded.tasks import CHECK, DESCRIPTION, TASKS, TRAINING_ONLY, example, protocols
+from training.embedded.tasks.base import Task
 from training.recipes import parse
 from training.script import run
 
 RECIPES = Path(__file__).parent / "recipes"
-SETS = "diversity/attribute_count"
-SHARES = {  # of the training examples
-    "fairjudge/attributes": 0.19, "fairjudge/profession": 0.03, "fairjudge/alignment": 0.06, "protobias/rubric": 0.06,
-    "protobias/image_filter": 0.30, "bbq_v/two_people": 0.08, DESCRIPTION: 0.05, CHECK: 0.23,
-    SETS: 0.0,  # asked in batches of their own
-}  # fmt: skip
-READING = {CHECK: 0.5, DESCRIPTION: 0.5}  # of those before
-# Long questions come in batches of their own, so that they do not pad the others: one batch in so many.
-SETS_EVERY = 20  # four pictures a question; where the shares name them
-SHUFFLED_EVERY = 40  # the labels in another order, word by word
+READING = [TRAINING_ONLY[CHECK], TRAINING_ONLY[DESCRIPTION]._replace(share=TRAINING_ONLY[CHECK].share)]
+SHUFFLED_EVERY = 40  # one batch in so many has the labels in another order, word by word
 
 
 @dataclass
 class JudgeArguments:
     """What the judge learns from."""
 
-    start: str = field(default="runs/scene_sight", metadata={"help": "what train_scene_sight made"})
+    start: str = field(default="runs/scene_sight", metadata={"help": "what train_scene_sight made, or a judge to teach more"})
     questions: int = field(default=240_000, metadata={"help": "questions, each asked once"})
     rest_learning_rate: float = field(default=2e-3, metadata={"help": "of what AdamW steps; learning_rate is Muon's"})
     vision_pace: float = field(default=0.2, metadata={"help": "by which the rates are multiplied for the vision tower"})
@@ -57,14 +53,14 @@ class JudgeArguments:
     question_seed: int = field(default=5, metadata={"help": "seed of the questions and scenes"})
 
 
-def questions(args: JudgeArguments, batch: int, shares: dict[str, float]) -> Dataset:
+def questions(args: JudgeArguments, batch: int, tasks: Sequence[Task]) -> Dataset:
     """Rows of ``images``, ``prompt``, ``answer``, and of a text in the prompt its ``place`` and ``wrong`` words (else None)."""
-    protocols = {name: load_protocol(name) for name in TASKS}
-    rows = [{"task": _task(args, i, batch, shares), "position": i} for i in range(args.questions)]
+    asked = protocols()
+    rows = [{"task": _task(args, i, batch, tasks), "position": i} for i in range(args.questions)]
 
     def draw(columns: dict) -> dict:
         drawn = [
-            _question(args, protocols.get(task), task, i, shuffled=(i // batch) % SHUFFLED_EVERY == 1)
+            _question(args, asked.get(task), task, i, shuffled=(i // batch) % SHUFFLED_EVERY == 1)
             for task, i in zip(columns["task"], columns["position"], strict=True)
         ]
         return {key: [row[key] for row in drawn] for key in ("images", "prompt", "answer", "place", "wrong")}
@@ -72,11 +68,14 @@ def questions(args: JudgeArguments, batch: int, shares: dict[str, float]) -> Dat
     return Dataset.from_list(rows).with_transform(draw)
 
 
-def _task(args: JudgeArguments, position: int, batch: int, shares: dict[str, float]) -> str:
-    if SETS in shares and (position // batch) % SETS_EVERY == 0:
-        return SETS
-    pair = position // 2  # neighbours share their text, see judge_scenes
-    return random.Random(derive_seed("task", args.question_seed, pair)).choices(list(shares), list(shares.values()))[0]
+def _task(args: JudgeArguments, position: int, batch: int, tasks: Sequence[Task]) -> str:
+    """Long questions come in batches of their own; else neighbours are of one task, for they may share their text."""
+    pick = lambda some, *seed: random.Random(derive_seed("task", args.question_seed, *seed)).choices(  # noqa: E731
+        some, [task.share for task in some]
+    )[0]
+    chosen = pick(tasks, "batch", position // batch)
+    short = [task for task in tasks if task.pictures == 1]
+    return (pick(short, position // 2) if chosen.pictures == 1 else chosen).name
 
 
 def _question(args: JudgeArguments, protocol: Protocol | None, task: str, position: int, shuffled: bool) -> dict:
@@ -86,6 +85,7 @@ def _question(args: JudgeArguments, protocol: Protocol | None, task: str, positi
         prompt, answer = CHECK_PROMPT + drawn.fields["text"] if task == CHECK else "", drawn.answer.get("answer", "")
     else:
         rng = random.Random(seed)
+        protocol = protocol.of(drawn.fields)
         labels = None
         if shuffled:
             labels = {name: rng.sample(values, len(values)) for name, values in protocol.labels().items()}
@@ -161,15 +161,18 @@ def _turns(row: dict) -> list[dict]:
 def main(arguments: list[str]) -> None:
     args, config = parse((JudgeArguments, TrainingArguments), arguments, RECIPES)
     config.remove_unused_columns = False
-    processor = AutoProcessor.from_pretrained(args.start)
+    processor, before = AutoProcessor.from_pretrained(args.start), AutoTokenizer.from_pretrained(args.start)
     model = Qwen3VLForConditionalGeneration.from_pretrained(args.start, dtype="float32", use_safetensors=True)
+    widen(model, before, processor, teach_words(processor))
     embed_patches_by_product(model)
-    if config.resume_from_checkpoint is None:
+    if config.resume_from_checkpoint is None and args.reading_steps:
         read(model, processor, args, config)
-    trainer = _trainer(model, processor, args, config, SHARES)
+    trainer = _trainer(model, processor, args, config, [*TASKS.values(), *TRAINING_ONLY.values()])
     trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
     trainer.save_model(config.output_dir)
     processor.save_pretrained(config.output_dir)
+    taught = {name: protocol.version for name, protocol in protocols().items()}
+    write_text(Path(config.output_dir) / TAUGHT, json.dumps(taught, indent=2) + "\n")
 
 
 def read(model, processor, args: JudgeArguments, config: TrainingArguments) -> None:
@@ -186,8 +189,8 @@ def read(model, processor, args: JudgeArguments, config: TrainingArguments) -> N
     model.model.visual.requires_grad_(True)
 
 
-def _trainer(model, processor, args: JudgeArguments, config: TrainingArguments, shares: dict[str, float]) -> Trainer:
-    data = questions(args, config.per_device_train_batch_size, shares)
+def _trainer(model, processor, args: JudgeArguments, config: TrainingArguments, tasks: Sequence[Task]) -> Trainer:
+    data = questions(args, config.per_device_train_batch_size, tasks)
     pace = lambda name: args.vision_pace if ".visual." in name else 1.0  # noqa: E731 - it sees well, and would forget
     optimizer = Muon(model, config.learning_rate, args.rest_learning_rate, is_matrix, config.weight_decay, pace)
     return Trainer(

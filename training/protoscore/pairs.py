@@ -12,7 +12,7 @@ from protoscore.benchmarks.protobias.cells import LAYOUTS
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.errors import ConfigError, UnknownName, first_line
 from protoscore.schema import derive_seed
-from training.scenes import SHARES, draw_kept, scene_triplets
+from training.scenes import SHARES, draw_kept, draw_set, scene_triplets
 
 # kind of pair -> (chosen, rejected) cells. The paper trains on "incongruent" alone, where the less typical subject is
 # always right; with "congruent" mixed in evenly the subject says nothing about the answer.
@@ -37,6 +37,10 @@ class PairArguments:
     same_subject: float = field(default=0.33, metadata={"help": "share of pairs: one subject, right and wrong"})
     domains: list[str] = field(default_factory=lambda: list(SHARES), metadata={"help": "domains of freshly drawn scenes"})
     held_out: list[str] = field(default_factory=list, metadata={"help": "subjects that no training scene may show"})
+    nuisance: float = field(
+        default=0.0,
+        metadata={"help": "share of pairs whose scenes differ in side, size, colours and people too, not only as told"},
+    )
     margin: float = field(default=0.5, metadata={"help": "margin of the ranking loss"})
     pair_seed: int = field(default=1, metadata={"help": "seed of the triplets and scenes"})
     eval_triplets: int = field(
@@ -105,12 +109,15 @@ def _pairs_from_scenes(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> D
     ]
 
     def draw(batch: dict) -> dict:
-        """Both pictures of each row, each laid out on its own; the row's seed makes them the same each time."""
-        sides = {
-            side: [draw_kept(spec, derive_seed(seed, side)) for spec, seed in zip(batch[side], batch["seed"], strict=True)]
-            for side in ("chosen", "rejected")
-        }
-        return {"text": batch["text"], **sides, "margin": [args.margin] * len(batch["text"])}
+        """Both pictures of each row, as one set or each on its own; the row's seed makes them the same each time."""
+        drawn = [
+            [draw_kept(spec, derive_seed(seed, side)) for side, spec in enumerate(specs)]
+            if random.Random(derive_seed(seed, "nuisance")).random() < args.nuisance
+            else draw_set(specs, seed)
+            for *specs, seed in zip(batch["chosen"], batch["rejected"], batch["seed"], strict=True)
+        ]
+        chosen, rejected = map(list, zip(*drawn, strict=True))
+        return {"text": batch["text"], "chosen": chosen, "rejected": rejected, "margin": [args.margin] * len(drawn)}
 
     return Dataset.from_list(table).with_transform(draw)
 
@@ -124,12 +131,9 @@ def _cells_from_scenes(args: PairArguments) -> Dataset:
     ]
 
     def draw(batch: dict) -> dict:
-        cells = {
-            cell.value: [
-                draw_kept(spec, derive_seed(seed, cell.value, i)) for spec, i in zip(batch[cell.value], batch["cluster"])
-            ]
-            for cell in Cell
-        }
+        names = [cell.value for cell in Cell]
+        sets = [draw_set(specs, derive_seed(seed, i)) for *specs, i in zip(*(batch[n] for n in names), batch["cluster"])]
+        cells = dict(zip(names, map(list, zip(*sets)), strict=True))
         return {"text": batch["text"], "cluster": batch["cluster"], **cells}
 
     return Dataset.from_list(table).with_transform(draw)

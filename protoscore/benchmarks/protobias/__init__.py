@@ -31,6 +31,7 @@ class ProtoBias(Benchmark):
             folder of triplets for ``pictures``.
         split: of the dataset.
         renditions, seed: of the pictures.
+        nuisance: whether side, size, colours and people differ among the pictures of a triplet too, not only what is told.
         human: people's choices on the pairs (see ``annotations``), for kappa as in the paper's Table 3; by default the
             dataset's own, where it has some.
         human_ties: whether a majority without a preference is left out of kappa, or counts as wrong.
@@ -44,7 +45,7 @@ class ProtoBias(Benchmark):
     tasks = TASKS
 
     def __init__(
-        self, source: str | None = None, split: str = "test", renditions: int = 1, seed: int = 0,
+        self, source: str | None = None, split: str = "test", renditions: int = 1, seed: int = 0, nuisance: bool = False,
         human: str | None = None, human_ties: Ties = "left_out", normalise: Normalisation = "minmax", resamples: int = 2000,
     ):  # fmt: skip
         super().__init__(resamples)
@@ -52,6 +53,7 @@ class ProtoBias(Benchmark):
             if value not in get_args(known):
                 raise UnknownName(what, value, get_args(known))
         self.source, self.split, self.renditions, self.seed = source, split, renditions, seed
+        self.nuisance = nuisance
         self._human = Path(human) if human else None
         self._ties, self._scale = human_ties, normalise
         self._studied: tuple[Path, Study] | None = None
@@ -59,7 +61,8 @@ class ProtoBias(Benchmark):
     def pictures(self) -> Iterator[Wanted]:
         from protoscore.benchmarks.protobias.triplets import read_triplets, wanted_pictures
 
-        return wanted_pictures(read_triplets(Path(self._needed("a folder of triplets"))), self.renditions, self.seed)
+        triplets = read_triplets(Path(self._needed("a folder of triplets")))
+        return wanted_pictures(triplets, self.renditions, self.seed, nuisance=self.nuisance)
 
     def items(self) -> Rows:
         from protoscore.benchmarks.protobias.cells import CellRows

@@ -40,17 +40,22 @@ def read_triplets(folder: Path) -> list[Triplet]:
 
 
 def wanted_pictures(
-    triplets: Iterable[Triplet], renditions: int = 1, seed: int = 0, cells: Sequence[Cell] = tuple(Cell)
+    triplets: Iterable[Triplet], renditions: int = 1, seed: int = 0, cells: Sequence[Cell] = tuple(Cell), nuisance: bool = False
 ) -> Iterator[Wanted]:
-    """``renditions`` pictures of each of ``cells`` for every triplet, each with a seed of its own.
+    """``renditions`` pictures of each of ``cells`` for every triplet.
 
-    The cells of a triplet and rendition are of use together only: one that cannot be drawn leaves all of them out.
+    The pictures of a triplet and rendition are a set: one seed, so that what no text states is equal in them, and of use
+    together only, so that one that cannot be drawn leaves all of them out.
+
+    Args:
+        nuisance: a seed for each picture, so that sides, sizes, colours and people differ too.
     """
     for triplet in triplets:
         for rendition in range(renditions):
             group = f"{triplet.id}-{rendition}"
             for cell in cells:
+                own = (cell.value,) if nuisance else ()
                 yield Wanted(
-                    f"{group}-{cell.value}", triplet.description(cell), derive_seed(seed, triplet.id, rendition, cell.value),
+                    f"{group}-{cell.value}", triplet.description(cell), derive_seed(seed, triplet.id, rendition, *own),
                     triplet.scene(cell), {"triplet": triplet.id, "rendition": str(rendition), "cell": cell.value}, group,
                 )  # fmt: skip

@@ -8,8 +8,8 @@ from protoscore.asking.protocol import Protocol, read_protocol
 
 
 class Distinct(BaseModel):
+    values: str = ""  # named before they are counted, which can be checked
     count: int = Field(ge=0, le=24)
-    values: str = ""
 
 
 def create() -> Protocol:

@@ -115,7 +115,7 @@ def _fill(
         place=taxonomy.environments[environment],
         a_E=with_article(noun),
         n_E=f"{value} {extra_noun(name, extra, number)}",
-        a_c_E=with_article(f"{value} {noun}"),
+        a_v_E=with_article(f"{value} {noun}"),
         relation=RELATION_WORDS.get(value, ""),
         ground=value,
         size=value,
@@ -128,7 +128,7 @@ class TemplateWriter:
     """The writer as a component."""
 
     name = "template"
-    revision = "1"  # raise it when the same arguments give other triplets
+    revision = "2"  # raise it when the same arguments give other triplets
     parameters: dict[str, Any] = {}
     write = staticmethod(write)
 
