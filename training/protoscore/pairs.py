@@ -9,18 +9,22 @@ from pathlib import Path
 from datasets import Dataset, Image, load_dataset
 
 from protoscore.benchmarks.protobias.cells import LAYOUTS
-from protoscore.benchmarks.protobias.schema import Cell
+from protoscore.benchmarks.protobias.schema import Cell, Foil
 from protoscore.errors import ConfigError, UnknownName, first_line
 from protoscore.schema import derive_seed
 from training.scenes import SHARES, draw_kept, draw_set, scene_triplets
 
 # kind of pair -> (chosen, rejected) cells. The paper trains on "incongruent" alone, where the less typical subject is
-# always right; with "congruent" mixed in evenly the subject says nothing about the answer.
-KINDS: dict[str, list[tuple[Cell, Cell]]] = {
+# always right; with "congruent" mixed in evenly the subject says nothing about the answer. None of these three differs in
+# a noun of the text: only "foils" teach to read those.
+KINDS: dict[str, list[tuple[Cell, Cell | Foil]]] = {
     "incongruent": [(Cell.NON_CORRECT, Cell.PROTO_VIOLATED)],
     "congruent": [(Cell.PROTO_CORRECT, Cell.NON_VIOLATED)],
     "same_subject": [(Cell.NON_CORRECT, Cell.NON_VIOLATED), (Cell.PROTO_CORRECT, Cell.PROTO_VIOLATED)],
+    "foils": [(foil.correct, foil) for foil in Foil],
 }
+# What a pair without foils (a taxonomy may have nothing else to show) compares instead: the knob, on the same subject.
+KNOB_PAIRS = dict(KINDS["same_subject"])
 
 
 @dataclass
@@ -35,6 +39,7 @@ class PairArguments:
     incongruent: float = field(default=0.34, metadata={"help": "share of pairs: non-prototype right, prototype wrong"})
     congruent: float = field(default=0.33, metadata={"help": "share of pairs: prototype right, non-prototype wrong"})
     same_subject: float = field(default=0.33, metadata={"help": "share of pairs: one subject, right and wrong"})
+    foils: float = field(default=0.0, metadata={"help": "share of pairs: right, and the same with one noun of the text wrong"})
     domains: list[str] = field(default_factory=lambda: list(SHARES), metadata={"help": "domains of freshly drawn scenes"})
     held_out: list[str] = field(default_factory=list, metadata={"help": "subjects that no training scene may show"})
     nuisance: float = field(
@@ -86,7 +91,7 @@ def _check(args: PairArguments) -> None:
             raise UnknownName("domain", domain, SHARES)
 
 
-def _schedule(args: PairArguments) -> list[tuple[Cell, Cell]]:
+def _schedule(args: PairArguments) -> list[tuple[Cell, Cell | Foil]]:
     """The two cells of each pair, drawn by the mix."""
     shares = {kind: getattr(args, kind) for kind in KINDS}
     if min(shares.values()) < 0 or abs(sum(shares.values()) - 1) > 1e-6:
@@ -96,14 +101,14 @@ def _schedule(args: PairArguments) -> list[tuple[Cell, Cell]]:
     return [rng.choice(KINDS[kind]) for kind in drawn]
 
 
-def _pairs_from_scenes(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset:
+def _pairs_from_scenes(args: PairArguments, kinds: list[tuple[Cell, Cell | Foil]]) -> Dataset:
     triplets = scene_triplets(args.pairs, args.pair_seed, args.domains, args.held_out)
     table = [
         {
             "text": t.text,
             "seed": derive_seed(args.pair_seed, i),
             "chosen": t.scene(chosen).model_dump_json(),
-            "rejected": t.scene(rejected).model_dump_json(),
+            "rejected": t.scene(rejected if t.has_foils or rejected in Cell else KNOB_PAIRS[chosen]).model_dump_json(),
         }
         for i, (t, (chosen, rejected)) in enumerate(zip(triplets, kinds, strict=True))
     ]
@@ -139,7 +144,7 @@ def _cells_from_scenes(args: PairArguments) -> Dataset:
     return Dataset.from_list(table).with_transform(draw)
 
 
-def _pairs_from_dataset(args: PairArguments, kinds: list[tuple[Cell, Cell]]) -> Dataset:
+def _pairs_from_dataset(args: PairArguments, kinds: list[tuple[Cell, Cell | Foil]]) -> Dataset:
     data, pictures = _open(args)
     needed = {cell for pair in kinds for cell in pair}
     if not needed <= pictures.keys():
