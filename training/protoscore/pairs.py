@@ -148,10 +148,12 @@ def _pairs_from_dataset(args: PairArguments, kinds: list[tuple[Cell, Cell | Foil
     data, pictures = _open(args)
     needed = {cell for pair in kinds for cell in pair}
     if not needed <= pictures.keys():
+        wide = len(pictures) == len(Cell)
         raise ConfigError(
-            f"{args.dataset} has two pictures per row, of which only incongruent pairs can be made; "
-            "add: --incongruent 1 --congruent 0 --same_subject 0"
-        )
+            f"{args.dataset} has {len(pictures)} pictures per row, of which "
+            + ("no pairs with foils can be made; add: --foils 0, and raise the other shares" if wide else
+               "only incongruent pairs can be made; add: --incongruent 1 --congruent 0 --same_subject 0 --foils 0")
+        )  # fmt: skip
     held = set(_evaluation_triplets(data, args))
     usable = [i for i, triplet in enumerate(data["triplet"]) if triplet not in held]
     if not usable:
@@ -178,14 +180,14 @@ def _cells_from_dataset(args: PairArguments) -> Dataset:
     rows = [i for i, triplet in enumerate(data["triplet"]) if triplet in number]
 
     def read(batch: dict) -> dict:
-        cells = {cell.value: batch[column] for cell, column in pictures.items()}
+        cells = {cell.value: batch[column] for cell, column in pictures.items() if cell in Cell}
         return {"text": batch["text"], "cluster": [number[triplet] for triplet in batch["triplet"]], **cells}
 
     return data.select(rows).with_transform(read)
 
 
-def _open(args: PairArguments) -> tuple[Dataset, dict[Cell, str]]:
-    """The train split with a column ``triplet``, and the column of each cell's picture: four of them, or the paper's two."""
+def _open(args: PairArguments) -> tuple[Dataset, dict[Cell | Foil, str]]:
+    """The train split with a column ``triplet``, and the column of each picture, as one of the layouts has them."""
     folder = Path(args.dataset)
     data = _from_files(folder) if folder.is_dir() else _from_hub(args.dataset)
     names = set(data.column_names)
@@ -193,7 +195,7 @@ def _open(args: PairArguments) -> tuple[Dataset, dict[Cell, str]]:
     if pictures is None or "text" not in names or not names & {"triplet", "id"}:
         raise ConfigError(
             f"{args.dataset} has the columns {', '.join(data.column_names)}; training needs text, triplet (or id) and "
-            f"{', '.join(LAYOUTS[-1].pictures.values())} (or all four: {', '.join(LAYOUTS[0].pictures.values())})"
+            f"{', '.join(LAYOUTS[-1].pictures.values())} (or all four: {', '.join(LAYOUTS[1].pictures.values())})"
         )
     if "triplet" not in names:
         data = data.rename_column("id", "triplet")
