@@ -58,6 +58,7 @@ class PairArguments:
         default=0.0, metadata={"help": "memory a process for features of a frozen vision tower; for evaluations and epochs"}
     )
     keep_chat_template: bool = field(default=False, metadata={"help": "the base's own wording around a text, not ProtoScore's"})
+    prompt: str = field(default="", metadata={"help": "what stands before each text, in the base's own wording"})
     image_size: int = field(default=512, metadata={"help": "pixels a side that pictures are scaled to"})
 
 
