@@ -146,8 +146,8 @@ def _cells_from_scenes(args: PairArguments) -> Dataset:
 
 
 def _pairs_from_dataset(args: PairArguments, kinds: list[tuple[Cell, Cell | Foil]]) -> Dataset:
-    data, pictures = _open(args)
     needed = {cell for pair in kinds for cell in pair}
+    data, pictures = _open(args, needed)
     if not needed <= pictures.keys():
         wide = len(pictures) == len(Cell)
         raise ConfigError(
@@ -176,7 +176,7 @@ def _pairs_from_dataset(args: PairArguments, kinds: list[tuple[Cell, Cell | Foil
 
 
 def _cells_from_dataset(args: PairArguments) -> Dataset:
-    data, pictures = _open(args)
+    data, pictures = _open(args, set(Cell))
     number = {triplet: i for i, triplet in enumerate(_evaluation_triplets(data, args))}
     rows = [i for i, triplet in enumerate(data["triplet"]) if triplet in number]
 
@@ -187,10 +187,11 @@ def _cells_from_dataset(args: PairArguments) -> Dataset:
     return data.select(rows).with_transform(read)
 
 
-def _open(args: PairArguments) -> tuple[Dataset, dict[Cell | Foil, str]]:
-    """The train split with a column ``triplet``, and the column of each picture, as one of the layouts has them."""
+def _open(args: PairArguments, needed: set[Cell | Foil]) -> tuple[Dataset, dict[Cell | Foil, str]]:
+    """The train split with a column ``triplet``, and the columns of the needed pictures; where one lacks, of all there are."""
     folder = Path(args.dataset)
-    data = _from_files(folder) if folder.is_dir() else _from_hub(args.dataset)
+    configs = _configs(needed)
+    data = _from_files(folder, configs) if folder.is_dir() else _from_hub(args.dataset, configs)
     names = set(data.column_names)
     pictures = next((layout.pictures for layout in LAYOUTS if {*layout.pictures.values()} <= names), None)
     if pictures is None or "text" not in names or not names & {"triplet", "id"}:
@@ -198,6 +199,7 @@ def _open(args: PairArguments) -> tuple[Dataset, dict[Cell | Foil, str]]:
             f"{args.dataset} has the columns {', '.join(data.column_names)}; training needs text, triplet (or id) and "
             f"{', '.join(LAYOUTS[-1].pictures.values())} (or all four: {', '.join(LAYOUTS[1].pictures.values())})"
         )
+    pictures = {cell: column for cell, column in pictures.items() if cell in needed or not needed <= pictures.keys()}
     if "triplet" not in names:
         data = data.rename_column("id", "triplet")
     for column in pictures.values():
@@ -205,9 +207,15 @@ def _open(args: PairArguments) -> tuple[Dataset, dict[Cell | Foil, str]]:
     return data.select_columns(["text", "triplet", *pictures.values()]), pictures
 
 
-def _from_files(folder: Path) -> Dataset:
+def _configs(needed: set[Cell | Foil]) -> list[str]:
+    """Those with all that is needed, the narrowest first; then the others, so that what is lacking can be told."""
+    enough = [layout.config for layout in reversed(LAYOUTS) if needed <= layout.pictures.keys()]
+    return enough + [layout.config for layout in LAYOUTS if layout.config not in enough]
+
+
+def _from_files(folder: Path, configs: list[str]) -> Dataset:
     """As files and not by ``load_dataset(folder)``: its cache would serve the rows of an earlier build of that name."""
-    for config in (*(layout.config for layout in LAYOUTS), "data"):
+    for config in (*configs, "data"):
         files = sorted(map(str, folder.glob(f"{config}/train-*.parquet")))
         if files:
             return load_dataset("parquet", data_files=files, split="train")
@@ -217,9 +225,9 @@ def _from_files(folder: Path) -> Dataset:
     )
 
 
-def _from_hub(name: str) -> Dataset:
+def _from_hub(name: str, configs: list[str]) -> Dataset:
     """The first of the known configs that has a train split, or the only one there is."""
-    for config in (*(layout.config for layout in LAYOUTS), None):
+    for config in (*configs, None):
         try:
             return load_dataset(name, config, split="train")
         except ValueError as error:  # no such config, or no such split
