@@ -11,7 +11,8 @@ measure() { # name, triplets, further arguments of build.py
   "$bin/protoscore" report "$runs/$1_scores" --dataset "$runs/$1" -o resamples=10000
 }
 "$bin/python" -m training.protoscore.train --recipe tiny_grounded --output_dir "$runs/tiny_grounded"
-"$bin/python" -m training.embedded.export_tiny "$runs/tiny_grounded" protoscore/assets/protoscore-tiny
+"$bin/python" -m training.protoscore.train --recipe tiny_subjects --output_dir "$runs/tiny_subjects"
+"$bin/python" -m training.embedded.export_tiny "$runs/tiny_subjects" protoscore/assets/protoscore-tiny
 measure fresh_test 1000
 measure free_test 300 --nuisance
 cp "$runs/fresh_test_scores/results.json" "$card.results.json"

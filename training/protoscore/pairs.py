@@ -9,7 +9,7 @@ from pathlib import Path
 from datasets import Dataset, Image, load_dataset
 
 from protoscore.benchmarks.protobias.cells import LAYOUTS
-from protoscore.benchmarks.protobias.schema import Cell, Foil
+from protoscore.benchmarks.protobias.schema import ELEMENTS, Cell, Foil
 from protoscore.errors import ConfigError, UnknownName, first_line
 from protoscore.schema import derive_seed
 from training.scenes import SHARES, draw_kept, draw_set, scene_triplets
@@ -40,6 +40,9 @@ class PairArguments:
     congruent: float = field(default=0.33, metadata={"help": "share of pairs: prototype right, non-prototype wrong"})
     same_subject: float = field(default=0.33, metadata={"help": "share of pairs: one subject, right and wrong"})
     foils: float = field(default=0.0, metadata={"help": "share of pairs: right, and the same with one noun of the text wrong"})
+    foil_elements: list[str] = field(
+        default_factory=lambda: list(ELEMENTS), metadata={"help": "what foils change; twice in the list is twice as often"}
+    )
     domains: list[str] = field(default_factory=lambda: list(SHARES), metadata={"help": "domains of freshly drawn scenes"})
     held_out: list[str] = field(default_factory=list, metadata={"help": "subjects that no training scene may show"})
     nuisance: float = field(
@@ -68,8 +71,8 @@ def training_pairs(args: PairArguments) -> Dataset:
     Raises:
         ConfigError: the shares do not describe a mix, or the dataset has not the pictures that they need.
     """
-    kinds = _schedule(args)
     _check(args)
+    kinds = _schedule(args)
     return _pairs_from_scenes(args, kinds) if args.dataset == "scenes" else _pairs_from_dataset(args, kinds)
 
 
@@ -90,6 +93,9 @@ def _check(args: PairArguments) -> None:
     for domain in args.domains:
         if domain not in SHARES:
             raise UnknownName("domain", domain, SHARES)
+    for element in args.foil_elements:
+        if element not in ELEMENTS:
+            raise UnknownName("element of a text", element, ELEMENTS)
 
 
 def _schedule(args: PairArguments) -> list[tuple[Cell, Cell | Foil]]:
@@ -99,7 +105,8 @@ def _schedule(args: PairArguments) -> list[tuple[Cell, Cell | Foil]]:
         raise ConfigError(f"the shares {shares} must be at least 0 and sum to 1; change them in the recipe")
     rng = random.Random(f"mix-{args.pair_seed}")
     drawn = rng.choices(list(shares), weights=list(shares.values()), k=args.pairs)
-    return [rng.choice(KINDS[kind]) for kind in drawn]
+    foils = [(foil.correct, foil) for element in args.foil_elements for foil in Foil if foil.element == element]
+    return [rng.choice(foils if kind == "foils" else KINDS[kind]) for kind in drawn]
 
 
 def _pairs_from_scenes(args: PairArguments, kinds: list[tuple[Cell, Cell | Foil]]) -> Dataset:
