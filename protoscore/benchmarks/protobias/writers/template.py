@@ -45,7 +45,8 @@ def write(
         while made < wanted and contrasts:
             if drawn % len(contrasts) == 0:
                 rng.shuffle(contrasts)
-            triplet = _draw(taxonomy, contrasts[drawn % len(contrasts)], rng, refuses)
+            contrast = contrasts[drawn % len(contrasts)]
+            triplet, sentence = _draw(taxonomy, contrast, rng)
             drawn += 1
             key = (triplet.text, triplet.correct, triplet.adversarial)
             if key in seen or (split and triplet.split != split):
@@ -56,7 +57,7 @@ def write(
                 continue
             seen.add(key)
             made, misses = made + 1, 0
-            yield triplet
+            yield triplet.model_copy(update=_foils(taxonomy, contrast, triplet, sentence, refuses))
 
 
 def split_of(hypernym: str, attr_token: str | None, environment: str, extra: str, knob: str) -> str:
@@ -69,8 +70,11 @@ def split_of(hypernym: str, attr_token: str | None, environment: str, extra: str
     return "test" if digest % TEST_SHARE == 0 else "train"
 
 
-def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random, refuses: Callable[[str], str | None]) -> Triplet:
-    """One random triplet of a contrast: knob, then extra, environment, unordered value pair, and its orientation."""
+def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random) -> tuple[Triplet, Callable[..., str]]:
+    """One random triplet of a contrast: knob, then extra, environment, unordered value pair, and its orientation.
+
+    With it comes what writes its sentences, for the foils: those are made for a triplet that is kept only.
+    """
     knob: Knob = rng.choice(getattr(taxonomy.domains, contrast.domain).knobs)
     places = taxonomy.places(contrast, knob)
     if not places:
@@ -94,26 +98,32 @@ def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random, refuses: C
         "proto_correct": sentence(contrast.proto_phrase, value),
         "non_violated": sentence(contrast.non_phrase, violation),
     }
-    identity = content_id(*fields.values())
-    foils = others(
-        taxonomy, contrast, knob, value, name, environment, random.Random(f"foils-{identity}"), refuses
-    )  # fmt: skip
-    if foils:
-        for side, phrase in (("non", contrast.non_phrase), ("proto", contrast.proto_phrase)):
-            other = getattr(foils, f"{side}_subject")
-            fields |= {
-                f"foil_{side}_subject": other,
-                f"{side}_extra_foil": sentence(phrase, value, extra=foils.extra),
-                f"{side}_environment_foil": sentence(phrase, value, place=foils.environment),
-                f"{side}_subject_foil": sentence(with_article(noun_of(other)), value, person=False),
-            }
-        fields |= {"foil_extra": foils.extra, "foil_environment": foils.environment}
-    return Triplet.model_construct(
-        id=identity,
+    triplet = Triplet.model_construct(
+        id=content_id(*fields.values()),
         **{field: getattr(contrast, field) for field in _CONTRAST_FIELDS},
         knob=knob, value=value, violation=violation, extra=name, environment=environment, **fields,
         writer="template", split=split_of(contrast.hypernym, contrast.attr_token, environment, name, knob),
     )  # fmt: skip
+    return triplet, sentence
+
+
+def _foils(
+    taxonomy: Taxonomy, contrast: Contrast, t: Triplet, sentence: Callable[..., str], refuses: Callable[[str], str | None]
+) -> dict[str, str]:
+    """What a triplet's foils show, and their descriptions; nothing where the taxonomy has nothing else to show."""
+    foils = others(taxonomy, contrast, t.knob, t.value, t.extra, t.environment, random.Random(f"foils-{t.id}"), refuses)
+    if not foils:
+        return {}
+    fields = {"foil_extra": foils.extra, "foil_environment": foils.environment}
+    for side, phrase in (("non", contrast.non_phrase), ("proto", contrast.proto_phrase)):
+        other = getattr(foils, f"{side}_subject")
+        fields |= {
+            f"foil_{side}_subject": other,
+            f"{side}_extra_foil": sentence(phrase, t.value, extra=foils.extra),
+            f"{side}_environment_foil": sentence(phrase, t.value, place=foils.environment),
+            f"{side}_subject_foil": sentence(with_article(noun_of(other)), t.value, person=False),
+        }
+    return fields
 
 
 _CONTRAST_FIELDS = [field for field in Contrast._fields if field in Triplet.model_fields]
