@@ -12,7 +12,8 @@ measure() { # name, triplets, further arguments of build.py
 }
 "$bin/python" -m training.protoscore.train --recipe tiny_grounded --output_dir "$runs/tiny_grounded"
 "$bin/python" -m training.protoscore.train --recipe tiny_subjects --output_dir "$runs/tiny_subjects"
-"$bin/python" -m training.embedded.export_tiny "$runs/tiny_subjects" protoscore/assets/protoscore-tiny
+"$bin/python" -m training.protoscore.train --recipe tiny_subjects_more --output_dir "$runs/tiny_subjects_more"
+"$bin/python" -m training.embedded.export_tiny "$runs/tiny_subjects_more" protoscore/assets/protoscore-tiny
 measure fresh_test 1000
 measure free_test 300 --nuisance
 cp "$runs/fresh_test_scores/results.json" "$card.results.json"
