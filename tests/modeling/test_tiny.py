@@ -85,7 +85,6 @@ def test_the_promises_hold_in_the_results_file():
         if " / " in name:
             assert min(group[q]["value"] for q in FIVE[:3]) >= 0.88, name
     assert report["columns"]["protoscore"]["verdict"] == "reads the text"
-    assert report["columns"]["bag_of_nouns"]["verdict"] == "reads the nouns, not the detail"
 
 
 def test_the_demo_tells_three_metrics_apart():

@@ -7,7 +7,7 @@ runs=runs
 card=model_cards/protoscore-tiny
 measure() { # name, triplets, further arguments of build.py
   "$bin/python" dataset_scripts/protobias/build.py --out "$runs/$1" --triplets "$2" --renditions 1 --split test --drawable --seed 20261201 "${@:3}"
-  "$bin/protoscore" score "$runs/$1" -s constant -s random -s protoscore -s docs/examples/bag_of_nouns.py --out "$runs/$1_scores"
+  "$bin/protoscore" score "$runs/$1" -s constant -s random -s protoscore --out "$runs/$1_scores"
   "$bin/protoscore" report "$runs/$1_scores" --dataset "$runs/$1" --resamples 10000
 }
 "$bin/python" -m training.protoscore.train --recipe tiny_grounded --output_dir "$runs/tiny_grounded"

@@ -22,6 +22,7 @@ from protoscore.reporting.pages import environment, thumbnail
 from protoscore.reporting.results import ALL
 from protoscore.reporting.terminal import TerminalTable, terminal_table
 from protoscore.sources.rows import Row
+from protoscore.stats.resampling import Estimate
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -117,19 +118,15 @@ def shown(study: Study, run: Path) -> list[RenderableType]:
     """The five quantities, kappa with people where there is some, and the verdicts, for a terminal."""
     readings = readings_of(study)
     kind = "drawn scenes, not photographs" if read_manifest(run)["scenes"] else "pictures"
-    rows: list[list[Text]] = []
-    for name in by_understanding(study):
-        values = study.quantities[name][ALL]._asdict().items()
-        rows.append([Text(name if len(name) < 19 else f"…{name[-17:]}"), *(Text(_value(q, e.value)) for q, e in values)])
-        bounds = (f"{_short(e.low)}–{_short(e.high)}" if e.value == e.value else "" for _, e in values)
-        rows.append([Text(""), *(Text(text, style="dim") for text in bounds)])
+    order = by_understanding(study)
+    rows = [row for name in order for row in _two_lines(name, study.quantities[name][ALL]._asdict())]
     headings = ("scorer", *QUANTITIES)
     parts: list[RenderableType] = [
         terminal_table(headings, rows, headings, f"Five quantities on {kind}; 95 % intervals below"),
         *([_people(study)] if study.human is not None else []),
     ]
     if study.elements:
-        rows = [[Text(n), *(Text(f"{e:.2}") for e in study.elements[n][ALL])] for n in by_understanding(study)]
+        rows = [row for name in order for row in _two_lines(name, study.elements[name][ALL]._asdict())]
         headings = ("scorer", *ELEMENT_TITLES.values())
         parts.insert(1, terminal_table(headings, rows, headings, "Element sensitivity: right against one noun wrong"))
     for verdict, tone, names in answer(readings):
@@ -138,6 +135,13 @@ def shown(study: Study, run: Path) -> list[RenderableType]:
     if len(readings) < 4:
         parts += [Text(f"{name}: ", style="bold") + Text(r.text) for name, r in readings.items()]
     return parts
+
+
+def _two_lines(name: str, estimates: dict[str, Estimate]) -> list[list[Text]]:
+    """A scorer's values, and their intervals below."""
+    values = [Text(name if len(name) < 19 else f"…{name[-17:]}"), *(Text(_value(q, e.value)) for q, e in estimates.items())]
+    bounds = (f"{_short(e.low)}–{_short(e.high)}" if e.value == e.value else "" for e in estimates.values())
+    return [values, [Text(""), *(Text(text, style="dim") for text in bounds)]]
 
 
 def _value(quantity: str, value: float) -> str:

@@ -45,7 +45,7 @@ def reading(q: FiveQuantities, elements: ElementSensitivity | None = None) -> Re
             f"It prefers what is typical: right {q.congruent.value:.3f} of the time when the typical picture is the right one, "
             f"{q.incongruent.value:.3f} when it is the wrong one.",
         )  # fmt: skip
-    if elements and min(e.low for e in elements) >= GOOD and q.sensitivity.high < GOOD:
+    if elements and elements.all.low >= GOOD and q.sensitivity.high < GOOD:
         return Reading(
             "reads the nouns, not the detail", "bad",
             f"It sees when the thing, the place or the subject is another one ({elements.all.value:.3f} of the time), but not "
