@@ -94,7 +94,7 @@ def test_the_demo_tells_three_metrics_apart():
     assert {name: columns["verdict"] for name, columns in report["columns"].items()} == {
         "random": "no better than guessing",
         "protoscore:demo/paper": "anti-prototype shortcut",
-        "protoscore": "reads the text",
+        "protoscore": "reads the text, the subject less surely",
         "bag_of_nouns": "reads the nouns, not the detail",
     }
 

@@ -180,6 +180,12 @@ def test_few_pairs_are_not_called_understanding():
     right, wrong = np.ones((200, 2)), np.zeros((200, 3, 2))
     elements = [element_sensitivity(right[:n], wrong[:n], np.arange(n), resamples=100) for n in (20, 200)]
     assert reading(many).verdict == "reads the detail" and reading(many, elements[0]).verdict == "seems to read the text"
+    wrong[:40, 2] = 2.0  # another subject wins in a fifth of the rows, then in half of them
+    less = reading(many, element_sensitivity(right, wrong, np.arange(200), resamples=100))
+    assert less.verdict == "reads the text, the subject less surely" and less.tone == "neutral" and "0.800" in less.text
+    wrong[:100, 2] = 2.0
+    blind = reading(many, element_sensitivity(right, wrong, np.arange(200), resamples=100))
+    assert blind.verdict == "reads the detail, not the subject" and blind.tone == "bad"
     assert reading(many, elements[1]).verdict == "reads the text" and reading(many, elements[1]).tone == "good"
 
 
