@@ -34,7 +34,7 @@ docs: $(VENV)/.installed  ## write docs/cli.md from the commands
 	$(BIN)/python docs/make_cli.py
 
 bench: $(VENV)/.installed  ## speed, as ratios and rates measured in one run
-	for name in run scoring report stats judging model; do $(BIN)/python -m tests.benchmarks.$$name || exit 1; done
+	for name in run scoring report stats asking judging model; do $(BIN)/python -m tests.benchmarks.$$name || exit 1; done
 
 scene-judge: $(VENV)/.installed  ## train scene-judge-tiny again and measure it (about 80 minutes on two cores)
 	bash training/embedded/make_judge.sh $(BIN)

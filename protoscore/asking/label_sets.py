@@ -95,6 +95,7 @@ def labels_of_item(
     withheld = tuple(label for label, text in options.items() if fold(label) in untold or fold(text) in untold)
     labels = (*options, *(() if withheld else abstains))
     found: dict[str | None, str] = {text: label for label, text in options.items() if fold(text) != fold(label)}
+    found |= {f"{label}. {text}": label for text, label in [*found.items()] if text}  # the option as it was shown
     stand_in = (withheld or abstains or ("",))[0]
     for spelling, label in [*((text, text) for text in abstains), *aliases.items()]:
         if label in abstains and not (spelling and fold(spelling) in {fold(known) for known in (*labels, *found) if known}):
