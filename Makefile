@@ -39,7 +39,7 @@ bench: $(VENV)/.installed  ## speed, as ratios and rates measured in one run
 scene-judge: $(VENV)/.installed  ## train scene-judge-tiny again and measure it (about 80 minutes on two cores)
 	bash training/embedded/make_judge.sh $(BIN)
 
-tiny-model: $(VENV)/.installed  ## train protoscore-tiny again and measure it (about an hour on two cores)
+tiny-model: $(VENV)/.installed  ## train protoscore-tiny again, from scene-judge-tiny, and measure it (about 40 minutes on two cores)
 	bash training/embedded/make_tiny.sh $(BIN)
 
 clean:  ## remove everything that can be made again

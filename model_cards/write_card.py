@@ -52,7 +52,9 @@ def _facts(report: dict, results: Path) -> dict:
     if "protoscore" not in report.get("estimates", {}):
         raise ConfigError(f"{results} has no results of 'protoscore' and none of a judge; write them as the Makefile does")
     groups, details = report["estimates"]["protoscore"], report["details"]
-    named = {"domains": [d for d in DOMAINS if d in groups], "knobs": [k for k in KNOBS if k in groups]}
+    free = results.with_name(results.name.replace(".results.json", ".nuisance.results.json"))
+    named = {"free": json.loads(free.read_text(encoding="utf-8"))} if free.is_file() else {}
+    named |= {"domains": [d for d in DOMAINS if d in groups], "knobs": [k for k in KNOBS if k in groups]}
     return {"groups": groups, "triplets": details["triplets"], "resamples": details["resamples"], **named}
 
 
