@@ -1,0 +1,65 @@
+"""The questions that the embedded judge learns from: their answers against the pictures themselves, and how they are dealt."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from training.embedded.tasks import example, sets
+
+
+def paint(tone: str) -> np.ndarray:
+    return np.array([int(sets.TONES[tone][0][i : i + 2], 16) for i in (1, 3, 5)])
+
+
+def test_the_colour_that_is_told_is_in_the_picture():
+    """And where nothing of the list is told, a thing of that colour is not what the picture is of."""
+    asked = Counter()
+    for seed in range(200):
+        drawn = example("diversity/attribute_value", seed, "test")
+        value = drawn.answer["value"]
+        asked[drawn.fields["attribute"], value in drawn.fields["values"]] += 1
+        assert value in (*drawn.fields["values"], sets.OTHER, sets.HIDDEN)
+        if value in sets.TONES:
+            pixels = np.asarray(drawn.images[0], dtype=int)
+            assert (np.abs(pixels - paint(value)).max(-1) < 24).mean() > 0.002, (seed, value)
+    assert min(asked[name, True] for names in sets.NAMES.values() for name in names) >= 5
+    assert 0.05 < sum(count for (_, listed), count in asked.items() if not listed) / 200 < 0.3
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_set_shows_as_many_values_as_its_answer_names(split):
+    """Every count comes up for sets of four and of eight; sets of one colour each are counted again by their paint."""
+    counts = Counter()
+    for seed in range(80):
+        drawn = example("diversity/attribute_count", seed, split)
+        named = list(filter(None, drawn.answer["values"].split(", ")))
+        assert len(drawn.images) == drawn.fields["size"] and len(named) == len(set(named)) == drawn.answer["count"]
+        assert json.dumps(drawn.answer).startswith('{"values": ')  # what is counted is named first
+        counts[drawn.fields["size"], len(named)] += 1
+        if drawn.fields["attribute"] in sets.NAMES["color"]:
+            shown = {
+                tone for tone in sets.TONES for image in drawn.images
+                if (np.abs(np.asarray(image, dtype=int) - paint(tone)).max(-1) < 12).mean() > 0.003
+            }  # fmt: skip
+            assert set(named) <= shown
+    assert {count for size, count in counts if size == 4} >= {1, 2, 3, 4}
+    assert {count for size, count in counts if size == 8} >= {1, 2, 3, 4, 5}
+
+
+def test_how_many_things_are_drawn_is_what_is_told():
+    """A thing of one paint alone on a plain ground: the patches of its paint, counted by flooding."""
+    import random
+
+    from scipy.ndimage import label
+
+    for count in range(1, 6):
+        for seed in range(4):
+            image = sets.draw_alone("balloon", "studio", random.Random(seed), 192, "blue", count)
+            blue = np.abs(np.asarray(image, dtype=int) - paint("blue")).max(-1) < 60
+            patches, number = label(blue)
+            large = [n for n in np.bincount(patches.ravel())[1:] if n > 60]
+            assert len(large) == count, (count, seed, number)
