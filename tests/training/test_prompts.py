@@ -9,6 +9,7 @@ import pytest
 
 from protoscore.asking.protocol import load_protocol
 from protoscore.folder import read_manifest
+from protoscore.judging.log import print_audit
 from protoscore.judging.stage import judge_items
 from protoscore.sources.rows import Row
 from protoscore.vlms.local import TAUGHT, TINY, create
@@ -34,6 +35,8 @@ def test_a_question_that_it_was_never_taught_is_answered_with_a_warning(asked, k
     judge_items(load_protocol(asked), [Row("one", (data.getvalue(),), {})], create(max_tokens=16), tmp_path)
     warned = "never taught fairjudge/profession:diversify" in capsys.readouterr().err
     assert warned is not known
+    print_audit(tmp_path, None, None, 0)
+    assert ("was never taught" in " ".join(capsys.readouterr().out.split())) is not known
     assert read_manifest(tmp_path)["untaught"] == ([] if known else [f"local:{TINY.name}"])
 
 
