@@ -6,7 +6,6 @@ import json
 from collections import Counter
 
 import numpy as np
-import pytest
 
 from training.embedded.tasks import example, sets
 
@@ -30,12 +29,11 @@ def test_the_colour_that_is_told_is_in_the_picture():
     assert 0.05 < sum(count for (_, listed), count in asked.items() if not listed) / 200 < 0.3
 
 
-@pytest.mark.parametrize("split", ["train", "test"])
-def test_a_set_shows_as_many_values_as_its_answer_names(split):
+def test_a_set_shows_as_many_values_as_its_answer_names():
     """Every count comes up for sets of four and of eight; sets of one colour each are counted again by their paint."""
     counts = Counter()
     for seed in range(80):
-        drawn = example("diversity/attribute_count", seed, split)
+        drawn = example("diversity/attribute_count", seed, "test")
         named = list(filter(None, drawn.answer["values"].split(", ")))
         assert len(drawn.images) == drawn.fields["size"] and len(named) == len(set(named)) == drawn.answer["count"]
         assert json.dumps(drawn.answer).startswith('{"values": ')  # what is counted is named first
@@ -63,3 +61,17 @@ def test_how_many_things_are_drawn_is_what_is_told():
             patches, number = label(blue)
             large = [n for n in np.bincount(patches.ravel())[1:] if n > 60]
             assert len(large) == count, (count, seed, number)
+
+
+def test_each_of_two_people_is_told_apart_by_where_they_stand():
+    """One figure in a picture of its own, on the side that the answer says: the other half has another child's size or none."""
+    drawn = [example("both people", seed, "train") for seed in range(40)]
+    for one in drawn:
+        words = json.loads("[" + one.answer["answer"].replace('""', '", "') + "]")
+        assert words[0] == "left" and words[5] == "right" and len(words) == 10
+        heights = []  # the outline's topmost place: children are smaller
+        dark = np.asarray(one.images[0].convert("L"), dtype=int) < 30
+        for half in np.split(dark, [dark.shape[1] // 2], axis=1):
+            heights.append(np.argmax(half.mean(1) > 0.02) / dark.shape[0])
+        if {words[2], words[7]} == {"child", "young adult"}:
+            assert (heights[0] > heights[1]) == (words[2] == "child"), words
