@@ -18,14 +18,15 @@ class SelectiveAccuracy(evaluate.Metric):
     Args:
         predictions (list of str): predicted label; None where there is no readable answer (left out, and counted).
         references (list of str): right label.
-        abstain_label (str): the prediction that abstains; default "unspecified". Right where it is the reference.
+        abstain_label (str): the prediction that abstains; default "unspecified". Right where it is the reference, and never a
+            claim.
         confidences (list of float, optional): any scale, higher is surer; adds the risk-coverage curve and its area.
         groups (list of str, optional): adds the same by group.
         clusters (list of str, optional): what intervals resample; default each row.
         resamples, seed (int): of the bootstrap; default 2000 and 0.
 
     Returns:
-        coverage (answered among scored), accuracy (an abstention is an error), selective_accuracy (among answered),
+        coverage (claims among scored), accuracy (abstaining is an error but where it is right), selective_accuracy (of claims),
         worst_case and best_case (accuracy if every unscored row were wrong or right), each 0-1 with _interval (95 %), _n,
         _left_out; with confidences aurc (0-1, ideal 0), excess_aurc and risk_coverage, the curve's coverage and risk.
 

@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from protoscore import __version__
-from protoscore.cli import embedding, judging, making, publishing, reporting, scoring
+from protoscore.cli import diversity, embedding, judging, making, publishing, reporting, scoring
 from protoscore.errors import ProtoscoreError
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Can I trust this text-to-image metric? Start with: protoscore score DATASET --scorer protoscore --out RUN",
 )  # fmt: skip
-for part in (making, scoring, embedding, judging, reporting, publishing):
+for part in (making, scoring, embedding, judging, diversity, reporting, publishing):
     app.add_typer(part.app)
 
 

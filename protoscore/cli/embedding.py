@@ -50,7 +50,7 @@ def embed(
     from protoscore.embedding import TABLE, embed_rows
 
     named = {"prompt": prompt_column, "file": file_column}
-    rows = rows_from(source, images, prompts, named, split, limit, image, [], id_column, about, config)
+    rows = rows_from(source, images, prompts, named, split, limit, image, [], id_column, about, config, untold=True)
     counts = embed_rows(rows, load("embedders", embedder, **pairs(option, "--option")), out)
     failed = f", {counts.not_ok} without a vector ({counts.reason})" if counts.not_ok else ""
     print(f"{out / TABLE}: {counts.rows} rows, {counts.embedded_now} pictures embedded now{failed}")

@@ -31,13 +31,14 @@ IdColumn = Annotated[str | None, typer.Option("--id", help="Column of unique nam
 def rows_from(
     source: str | None, images: Path | None, prompts: Path | None, columns: Mapping[str, str | None], split: str,
     limit: int | None, image: Sequence[str], field: Sequence[str], id_column: str | None, about: str | None = None,
-    config: str | None = None,
+    config: str | None = None, untold: bool = False,
 ) -> Rows:  # fmt: skip
     """The rows that a command is about.
 
     Args:
         columns: "prompt" and "file": the columns that the user names.
         about: where what a run was about lies now, if ``source`` is a run.
+        untold: pictures of one's own need no prompts.
 
     Raises:
         ConfigError: neither or both of a source and pictures are named.
@@ -47,10 +48,10 @@ def rows_from(
     from protoscore.sources.rows import View
 
     if (source is None) == (images is None) or (prompts is not None and images is None):
-        raise ConfigError("give a dataset, or --images with --prompts; see --help")
+        raise ConfigError(f"give a dataset, or --images{'' if untold else ' with --prompts'}; see --help")
     fields = pairs(field, "--field")
     if images is not None:
-        rows: Rows = _own(images, prompts, columns, id_column)
+        rows: Rows = _own(images, prompts, columns, id_column, untold)
     else:
         known = None if image or id_column or about or config else _of_benchmark(str(source), split)
         if known is None:
@@ -62,11 +63,32 @@ def rows_from(
     return View(rows, limit, fields) if limit or fields else rows
 
 
-def _own(images: Path, prompts: Path | None, columns: Mapping[str, str | None], id_column: str | None) -> Rows:
+def sets_of(rows: Rows, drawn: tuple[str | None, int, int | None, int, str | None], limit: int | None = None) -> Rows:
+    """Sets of the rows, where columns to draw them by are named; else the rows.
+
+    Args:
+        drawn: columns with commas, size, number, seed, and the column of sets side by side.
+        limit: of sets.
+    """
+    from protoscore.sources.rows import View
+    from protoscore.sources.sets import Sets, Way
+
+    by, size, number, seed, beside = drawn
+    if by is None:
+        if beside:
+            raise ConfigError(f"--beside {beside} sets two sets side by side; say by --sets COLUMNS what a set is")
+        return rows
+    found = Sets(rows, Way(tuple(part.strip() for part in by.split(",") if part.strip()), size, number, seed, beside))
+    if found.left_out:
+        print(found.notes[-1], file=sys.stderr)
+    return View(found, limit) if limit else found
+
+
+def _own(images: Path, prompts: Path | None, columns: Mapping[str, str | None], id_column: str | None, untold: bool) -> Rows:
     from protoscore.sources.pairing import FILE, ID, TEXT, OwnImages
 
     named = {TEXT: columns.get("prompt"), FILE: columns.get("file"), ID: id_column}
-    return OwnImages(images, prompts, {kind: name for kind, name in named.items() if name})
+    return OwnImages(images, prompts, {kind: name for kind, name in named.items() if name}, untold)
 
 
 def _of_benchmark(source: str, split: str) -> Rows | None:

@@ -21,8 +21,9 @@ from protoscore.cli.inputs import (
     Prompts,
     Split,
     rows_from,
+    sets_of,
 )  # fmt: skip
-from protoscore.cli.options import Out
+from protoscore.cli.options import Out, Truth
 
 app = typer.Typer()
 
@@ -52,6 +53,15 @@ def judge(
     id_column: IdColumn = None,
     about: About = None,
     limit: Limit = None,
+    sets: Annotated[
+        str | None, typer.Option(help="Ask about sets: COLUMN,COLUMN in which their pictures agree, e.g. concept,model.")
+    ] = None,
+    set_size: Annotated[int, typer.Option(help="Pictures of a set.")] = 8,
+    set_number: Annotated[int | None, typer.Option(help="Sets of each group. Default: as many as share no picture.")] = None,
+    set_seed: Annotated[int, typer.Option(help="Seed of the draw of sets.")] = 0,
+    beside: Annotated[
+        str | None, typer.Option(help="One of these columns: each two of its values are set side by side, e.g. model.")
+    ] = None,
     variant: Annotated[list[str], typer.Option(help="Also ask with this wording of the prompt.")] = [],  # noqa: B006
     samples: Annotated[int, typer.Option(min=1, help="Ask each question N times.")] = 1,
     shuffle: Annotated[int | None, typer.Option(help="Seed: draw the order of labels anew for each item.")] = None,
@@ -89,7 +99,11 @@ def judge(
         raise ConfigError(f"--orders is 'given' or 'all', not {orders!r}; an order that is drawn comes from --shuffle SEED")
     asked = load_protocol(protocol, **typed(protocol_option, "--protocol-option"))
     named = {"prompt": prompt_column, "file": file_column}
-    source = rows_from(items, images, prompts, named, split, limit, image, field, id_column, about, config)
+    drawn = (sets, set_size, set_number, set_seed, beside)
+    whole = None if sets else limit
+    source = sets_of(
+        rows_from(items, images, prompts, named, split, whole, image, field, id_column, about, config), drawn, limit
+    )
     component = load("vlms", judge_, **pairs(option, "--option"))
     other = load("vlms", second, **pairs(second_option, "--second-option")) if second else None
     how = Robustness(("", *variant), samples, shuffle, orders == "all")
@@ -122,15 +136,22 @@ def audit(
     repair: Annotated[str | None, typer.Option(help="Examples that took this repair only.")] = None,
     examples: Annotated[int, typer.Option(min=0, help="How many examples to show.")] = 5,
     against: Annotated[Path | None, typer.Option(help="For a cascade: the run that judged everything.")] = None,
-    truth: Annotated[list[str], typer.Option(help="With --against: COLUMN=VALUE,VALUE for which accepting is right.")] = [],  # noqa: B006
-    cluster: Annotated[str, typer.Option(help="With --against: column of what was sampled independently.")] = "item",
+    accept: Annotated[list[str], typer.Option(help="With --against: COLUMN=VALUE,VALUE for which accepting is right.")] = [],  # noqa: B006
+    truth: Truth = [],  # noqa: B006
+    cluster: Annotated[str, typer.Option(help="Column of what was sampled independently.")] = "item",
 ) -> None:
-    """The parser log of a run: states, causes, repairs, raw replies; how injections fared; what a cascade saved."""
-    from protoscore.cli.named_values import listed
-    from protoscore.judging.log import print_audit, print_injections, print_positions, print_savings
+    """The parser log of a run: states, causes, repairs, raw replies; what was answered, and how much of it is right; how
+    injections fared; what a cascade saved."""
+    from rich.console import Console
 
+    from protoscore.cli.named_values import listed, pairs
+    from protoscore.judging.log import print_audit, print_injections, print_positions, print_savings
+    from protoscore.reporting.answers import answer_results, answer_tables
+
+    results = answer_results(run, truth=pairs(truth, "--truth"), cluster=cluster)
     print_audit(run, state, repair, examples)
+    Console().print(*answer_tables(results), sep="\n")
     print_injections(run)
     print_positions(run)
     if against:
-        print_savings(run, against, listed(truth, "--truth"), cluster)
+        print_savings(run, against, listed(accept, "--accept"), cluster)

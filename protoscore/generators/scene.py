@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from protoscore.errors import ConfigError
 from protoscore.generators import Generated, Wanted
+from protoscore.scenes.alone import Alone, draw_alone
 from protoscore.scenes.draw import draw_scene
 from protoscore.scenes.people import Person, Worker, draw_person, draw_worker
 from protoscore.scenes.spec import SceneSpec
@@ -41,6 +42,8 @@ class SceneGenerator:
                 return Generated(draw_person(person, wanted.seed, size))
             case Worker() as worker:
                 return Generated(draw_worker(worker, wanted.seed, size))
+            case Alone() as alone:
+                return Generated(draw_alone(alone, wanted.seed, size))
             case None:
                 return Generated(None, Status.REFUSED, "scenes are drawn from a spec, and this one has none")
         return Generated(None, Status.REFUSED, f"scenes are not drawn from a {type(wanted.spec).__name__}")

@@ -73,25 +73,31 @@ class Pairing(NamedTuple):
     notes: list[str] = []
 
 
-def pair_up(images: Path, prompts: Path | None = None, columns: Columns | None = None) -> Pairing:
+def pair_up(images: Path, prompts: Path | None = None, columns: Columns | None = None, untold: bool = False) -> Pairing:
     """Decide which prompt belongs to which picture, by the rules of this module.
+
+    Args:
+        untold: pictures without prompts are taken as they are.
 
     Raises:
         DatasetError: something is left over, missing, ambiguous or outside the folder; it is named, with three examples.
     """
     root = images if images.is_dir() else images.parent
     listed = [] if images.is_dir() else read_lines(images, "--images", FILE, columns)
-    if prompts is None:
+    untold = untold and prompts is None and not any(line.text for line in listed)
+    if untold:
+        lines = listed or [Prompt("", "", "")]
+    elif prompts is None:
         if not any(line.text for line in listed):
             raise DatasetError(f"{images} comes without prompts; give --prompts with a CSV, JSON Lines or Parquet file")
         lines = listed
     else:
         lines = read_lines(prompts, "--prompts", TEXT, columns)
-    if not any(line.text for line in lines):
+    if not untold and not any(line.text for line in lines):
         raise DatasetError(f"{prompts or images}: all {len(lines)} prompts are empty")
     below = Below(dict(named_inside(root, [line.file for line in listed]).values()), []) if listed else pictures_below(root)
     files, notes = below.pictures, below.notes
-    if empty := sum(not line.text for line in lines):
+    if not untold and (empty := sum(not line.text for line in lines)):
         notes.append(f"{empty} of {len(lines)} prompts are empty; their pictures end as 'invalid'")
     if not files:
         raise DatasetError(f"{images} holds no pictures ({', '.join(sorted(suffixes()))})")
@@ -99,7 +105,7 @@ def pair_up(images: Path, prompts: Path | None = None, columns: Columns | None =
         refuse([line.text for line in lines if not line.file], "{} prompt(s) have no file, and others have")
         return _by_file(root, lines, files)._replace(notes=notes)
     if len(lines) == 1 or len(files) == 1:
-        rule = "one prompt for every picture" if len(lines) == 1 else "every prompt for one picture"
+        rule = "no prompts" if untold else "one prompt for every picture" if len(lines) == 1 else "every prompt for one picture"
         pairs = [_pair(line, name, path) for name, path in files.items() for line in lines]
     elif all(line.id for line in lines):
         rule, pairs = _by_id(lines, files)
@@ -118,6 +124,7 @@ class OwnImages:
 
     Args:
         named: kind of column -> the one that the user names.
+        untold: pictures without prompts are taken as they are.
 
     Raises:
         DatasetError: as :func:`pair_up`.
@@ -127,8 +134,8 @@ class OwnImages:
     scenes: bool | None = None
     parent: Path | None = None
 
-    def __init__(self, images: Path, prompts: Path | None = None, named: Columns | None = None):
-        pairing = pair_up(images, prompts, named)
+    def __init__(self, images: Path, prompts: Path | None = None, named: Columns | None = None, untold: bool = False):
+        pairing = pair_up(images, prompts, named, untold)
         self._pairs, self.notes = pairing.pairs, pairing.notes
         self.source = str(images) if not images.is_absolute() else images.name  # no folder of the user's in a manifest
         what = content_id(*(part for pair in self._pairs for part in pair[:3]), length=24)

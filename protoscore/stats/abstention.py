@@ -1,10 +1,11 @@
 """Scores of a judge that may abstain: coverage, selective accuracy, risk-coverage, and bounds for rows without a score.
 
-A row is answered (right or wrong), abstained, or unscored (a refusal, an unreadable reply: no measurement). Where the papers
-are silent the choice is a named parameter, with this default:
+A row is a claim (right or wrong), an abstention (right where nothing can be told), or unscored (a refusal, an unreadable
+reply: no measurement). Where the papers are silent the choice is a named parameter, with this default:
 
-* ``abstention="error"`` (:func:`accuracy`): an abstention counts as wrong, as in FairJudge, Appendix B; ``"left_out"`` gives
-  the selective accuracy. :func:`abstention_scores` gives both.
+* ``abstention="error"`` (:func:`accuracy`): an abstention counts as wrong, as in FairJudge, Appendix B, but where it is the
+  right answer; ``"left_out"`` gives the selective accuracy. :func:`abstention_scores` gives both.
+* An abstention is never a claim, right or not: a judge that only abstains has no selective accuracy.
 * Unscored rows are left out of every mean and counted; ``worst_case`` and ``best_case`` say what they could change.
 * Rows of equal confidence enter the risk-coverage curve together, in expectation over their order.
 """
@@ -19,7 +20,7 @@ from scipy.special import digamma
 
 from protoscore.errors import ConfigError
 from protoscore.stats.agreement import encode
-from protoscore.stats.resampling import Estimate, cluster_index, cluster_weights, mean, rate_interval
+from protoscore.stats.resampling import Estimate, cluster_index, cluster_weights, mean, means, rate_interval
 
 NAN = float("nan")
 
@@ -27,9 +28,9 @@ NAN = float("nan")
 class AbstentionScores(NamedTuple):
     """All in [0, 1]. ``left_out`` of the first three counts unscored rows; of selective accuracy also abstentions."""
 
-    coverage: Estimate  # answered among scored
-    accuracy: Estimate  # right among scored: an abstention is an error
-    selective_accuracy: Estimate  # right among answered; NaN when nothing was answered
+    coverage: Estimate  # claims among scored
+    accuracy: Estimate  # right among scored: an abstention is an error where there was something to claim
+    selective_accuracy: Estimate  # right among claims; NaN when nothing was claimed
     worst_case: Estimate  # accuracy if every unscored row were wrong
     best_case: Estimate  # accuracy if every unscored row were right
 
@@ -41,7 +42,7 @@ def outcomes(
 
     Args:
         predictions, references: (rows,) labels; None where there is none.
-        abstain_label: the prediction that abstains; where it is also the reference it is a right answer.
+        abstain_label: the prediction that abstains; where it is also the reference it is right, and still no claim.
     """
     a, b = np.asarray(predictions, object), np.asarray(references, object)
     if a.shape != b.shape or a.ndim != 1:
@@ -49,7 +50,7 @@ def outcomes(
     (predicted, truth), known = encode(np.stack([a, b]))
     correct = np.where((predicted >= 0) & (truth >= 0), predicted == truth, np.nan)
     code = known.index(abstain_label) if abstain_label in known else -2
-    return correct, (predicted == code) & (truth >= 0) & (truth != code)
+    return correct, (predicted == code) & (truth >= 0)
 
 
 def abstention_scores(
@@ -58,22 +59,21 @@ def abstention_scores(
     """Coverage, accuracy both ways, and its bounds.
 
     Args:
-        correct: (rows,) 1 or 0, NaN for an unscored row; not read where the row abstained.
+        correct: (rows,) 1 or 0, NaN for an unscored row. An abstention is right where it is 1, else an error.
         abstained: (rows,) true where the judge declined to answer.
         clusters: (rows,) labels of what was sampled independently; default each row.
     """
+    return AbstentionScores(*means(abstention_columns(correct, abstained), clusters, resamples, seed))
+
+
+def abstention_columns(correct: ArrayLike, abstained: ArrayLike) -> NDArray[np.float64]:
+    """(rows, 5) whose means are the :func:`abstention_scores`; NaN where a row does not count."""
     right, declined = _states(correct, abstained)
-    scored = declined | np.isfinite(right)
-    answered = np.where(declined, np.nan, right)
-    as_error = np.where(declined, 0.0, right)
-    columns = (
-        np.where(scored, ~declined, np.nan),
-        as_error,
-        answered,
-        np.where(scored, as_error, 0.0),
-        np.where(scored, as_error, 1.0),
+    scored, as_error = np.isfinite(right), np.where(np.isfinite(right), right, 0.0)
+    return np.stack(
+        [np.where(scored, ~declined, np.nan), right, np.where(declined, np.nan, right), as_error, np.where(scored, right, 1.0)],
+        1,
     )
-    return AbstentionScores(*(mean(column, clusters, resamples, seed) for column in columns))
 
 
 def accuracy(
@@ -84,7 +84,7 @@ def accuracy(
     if abstention not in ("error", "left_out"):
         raise ConfigError(f"abstention must be 'error' or 'left_out', not {abstention!r}")
     right, declined = _states(correct, abstained)
-    return mean(np.where(declined, 0.0 if abstention == "error" else np.nan, right), clusters, resamples, seed)
+    return mean(right if abstention == "error" else np.where(declined, np.nan, right), clusters, resamples, seed)
 
 
 class RiskCoverage(NamedTuple):
@@ -149,7 +149,8 @@ def _aurc(sizes: NDArray, errors: NDArray) -> NDArray:
 
 
 def _states(correct: ArrayLike, abstained: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Whether each row is right, that of an abstention being 0 where nobody says, and which rows abstain."""
     right, declined = np.asarray(correct, float), np.asarray(abstained, bool)
     if right.shape != declined.shape or right.ndim != 1:
         raise ConfigError(f"correct and abstained differ in shape: {right.shape} and {declined.shape}")
-    return right, declined
+    return np.where(declined & ~np.isfinite(right), 0.0, right), declined

@@ -5,7 +5,8 @@ silent the choice is a named parameter, with this default:
 
 * ``weights=None`` (:func:`cohen_kappa`): unweighted. ProtoBias (Table 3) uses it between a metric's choice and the human
   majority, and ``"quadratic"`` among annotators; BBQ-V (Table A.5) uses ``"quadratic"`` on its 1-5 criteria.
-* ``labels=None``: the labels seen, sorted. Weighted kappa and ordinal alpha depend on that order: give it for words.
+* ``labels=None``: the labels seen, sorted. Weighted kappa and ordinal alpha depend on that order: give it for words. Whole
+  numbers are a scale: for weighted kappa those between the ones seen belong to it.
 * ``tie=None``, ``strict=False`` (:func:`majority`): the most frequent label wins; a split vote has no majority.
 
 An undefined value (one label only, nothing rated twice) is NaN, never 0 or 1.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +28,7 @@ from protoscore.stats.resampling import Draw, Estimate, cluster_index, cluster_s
 Weights = Literal["linear", "quadratic"] | None
 Level = Literal["nominal", "ordinal", "interval"]
 NAN = float("nan")
+MOST_GRADES = 100
 
 
 def encode(ratings: ArrayLike, labels: Sequence[Any] | None = None) -> tuple[NDArray[np.int64], list[Any]]:
@@ -42,6 +45,13 @@ def encode(ratings: ArrayLike, labels: Sequence[Any] | None = None) -> tuple[NDA
         raise ConfigError(f"rating {_sorted(unknown)[0]!r} is none of the labels {known}")
     position = {label: i for i, label in enumerate(known)} | {None: -1}
     return np.array([position[v] for v in flat], np.int64).reshape(values.shape), known
+
+
+def _scale(ratings: NDArray) -> Sequence[int] | None:
+    """The grades from the lowest to the highest; None where ratings are something else, or further apart than grades are."""
+    seen = {v for v in ratings.ravel().tolist() if v is not None and v == v}
+    whole = seen and all(isinstance(v, Real) and not isinstance(v, bool) and v == int(v) for v in seen)
+    return range(int(min(seen)), int(max(seen)) + 1) if whole and max(seen) - min(seen) <= MOST_GRADES else None
 
 
 def _sorted(labels: set) -> list:
@@ -63,7 +73,8 @@ def cohen_kappa(
         weights: how a disagreement counts: None all alike, or by the distance of the labels' positions.
         clusters: (rows,) what was sampled independently; default each row.
     """
-    both, known = encode(_columns(first, second), labels)
+    ratings = _columns(first, second)
+    both, known = encode(ratings, _scale(ratings) if labels is None and weights else labels)
     return _mean_kappa(both, [(0, 1)], len(known), weights, (clusters, resamples, seed))
 
 
@@ -76,7 +87,7 @@ def mean_pairwise_kappa(
     Args:
         ratings: (items, raters). A pair of raters without a common item, or with one label only, is left out of the average.
     """
-    codes, known = encode(_matrix(ratings), labels)
+    codes, known = encode(_matrix(ratings), _scale(_matrix(ratings)) if labels is None and weights else labels)
     pairs = list(combinations(range(codes.shape[1]), 2))
     return _mean_kappa(codes, pairs, len(known), weights, (clusters, resamples, seed))
 

@@ -124,15 +124,22 @@ def mean(values: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 
         values: (rows,); NaN leaves a row out, and is counted.
         clusters: (rows,) labels of what was sampled independently; default each row.
     """
-    values = np.asarray(values, float)
+    return means(np.asarray(values, float)[:, None], clusters, resamples, seed)[0]
+
+
+def means(columns: ArrayLike, clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0) -> list[Estimate]:
+    """:func:`mean` of every column of (rows, columns): the same numbers, for the price of one resampling."""
+    values = np.asarray(columns, float)
     valid = np.isfinite(values)
-    n = int(valid.sum())
-    if not n:
-        return Estimate(float("nan"), float("nan"), float("nan"), 0, len(values))
-    samples = cluster_bootstrap(np.where(valid, values, 0.0)[:, None], valid[:, None], clusters, resamples, seed)[:, 0]
-    value = float(values[valid].mean())
-    count = cluster_index(clusters, len(values))[1]
-    return Estimate(value, *rate_interval(value, samples, count), n, len(values) - n)
+    if not valid.any():
+        return [Estimate(float("nan"), float("nan"), float("nan"), 0, len(values))] * values.shape[1]
+    samples = cluster_bootstrap(np.where(valid, values, 0.0), valid, clusters, resamples, seed)
+    count, found = cluster_index(clusters, len(values))[1], []
+    for column, used, drawn in zip(values.T, valid.T, samples.T, strict=True):
+        n = int(used.sum())
+        value = float(column[used].mean()) if n else float("nan")
+        found.append(Estimate(value, *rate_interval(value, drawn, count), n, len(values) - n))
+    return found
 
 
 def interval(samples: NDArray, level: float = 0.95) -> tuple[float, float]:

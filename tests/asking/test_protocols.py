@@ -33,6 +33,7 @@ sides:
   fields: {answer: {left: [the left one], right: }}
 """
 CREATE = """\
+from __future__ import annotations
 from pydantic import BaseModel
 from protoscore.asking.fields import OneOf
 from protoscore.asking.protocol import read_protocol

@@ -51,6 +51,11 @@ def test_words_missing_ratings_and_one_label_only():
     k = cohen_kappa(["b", "a", None, "a", "b"], ["b", "a", "a", "b", NAN])
     assert k.n == 3 and k.left_out == 2 and k.value == pytest.approx(cohen_kappa_score(["b", "a", "a"], ["b", "a", "b"]))
     assert np.isnan(cohen_kappa(["a"] * 4, ["a"] * 4).value)
+    grades = [1, 1, 2, 2, 5, 5, 1], [1, 2, 2, 1, 5, 2, 5]  # nobody gave a 3 or 4, which lie between all the same
+    for weights in ("linear", "quadratic"):
+        expected = cohen_kappa_score(*grades, labels=range(1, 6), weights=weights)
+        assert cohen_kappa(*grades, weights=weights).value == pytest.approx(expected)
+        assert mean_pairwise_kappa(np.transpose(grades), weights=weights).value == pytest.approx(expected)
     assert np.isnan(cohen_kappa([None], ["a"]).value)
     assert cohen_kappa([1, 2, 3], [1, 2, 3]).low < 0.1, "three rows that agree prove little"
     with pytest.raises(ConfigError, match="'c' is none of the labels"):

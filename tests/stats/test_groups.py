@@ -86,18 +86,19 @@ def test_a_thousand_random_confusion_tables(part):
         assert found.worst_group is None if not large else by_hand[found.worst_group] == pytest.approx(min(large))
 
         correct, declined = outcomes(said, truth, ABSTAIN)
-        answered = [p == t for p, t in zip(said, truth) if p is not None and (p != ABSTAIN or t == ABSTAIN)]
+        claims = [p == t for p, t in zip(said, truth) if p is not None and p != ABSTAIN]
+        right = sum(p == t for p, t in zip(said, truth))
         scored, n = sum(p is not None for p in said), len(said)
         found = abstention_scores(correct, declined, resamples=2)
         share = lambda a, b: a / b if b else NAN  # noqa: E731
         np.testing.assert_allclose(
             [e.value for e in found],
             [
-                share(len(answered), scored), share(sum(answered), scored), share(sum(answered), len(answered)),
-                sum(answered) / n, (sum(answered) + n - scored) / n,
+                share(len(claims), scored), share(right, scored), share(sum(claims), len(claims)),
+                right / n, (right + n - scored) / n,
             ],
         )  # fmt: skip
-        assert found.coverage.left_out == n - scored and found.selective_accuracy.n == len(answered)
+        assert found.coverage.left_out == n - scored and found.selective_accuracy.n == len(claims)
 
 
 def test_default_is_scikit_learns_macro_f1_within_each_group():
@@ -133,7 +134,9 @@ def test_equalised_odds_by_hand():
 
 def test_abstention_is_an_error_or_left_out_by_name():
     correct, declined = outcomes(["a", ABSTAIN, "b", ABSTAIN, None], ["a", "a", "a", ABSTAIN, "a"])
-    assert accuracy(correct, declined).value == 2 / 4 and accuracy(correct, declined, "left_out").value == 2 / 3
+    assert accuracy(correct, declined).value == 2 / 4 and accuracy(correct, declined, "left_out").value == 1 / 2
+    right = abstention_scores(*outcomes([ABSTAIN] * 5, [ABSTAIN] * 4 + ["a"]))
+    assert right.accuracy.value == 4 / 5 and np.isnan(right.selective_accuracy.value), "nothing was claimed"
     none = abstention_scores(*outcomes([ABSTAIN] * 5, ["a"] * 5))
     assert none.coverage.value == 0 and none.accuracy.value == 0 and np.isnan(none.selective_accuracy.value)
     assert none.coverage.high == pytest.approx(0.5218, abs=1e-3), "five abstentions do not prove that it never answers"

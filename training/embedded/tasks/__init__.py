@@ -25,11 +25,11 @@ TASKS: dict[str, Task] = {
             measures={"kept or rejected as by the masks": lambda row: _kept(row["answer_score"]) == _kept(row["true_score"])},
         ),
         Task(
-            "bbq_v/two_people", people.two_people, 0.18,
+            "bbq_v/two_people", people.two_people, 0.22,
             words=people.meetings,
         ),
         Task(
-            "diversity/attribute_value", sets.attribute_value, 0.20, words=sets.names, phrases=sets.value_phrases,
+            "diversity/attribute_value", sets.attribute_value, 0.18, words=sets.attributes, phrases=sets.value_phrases,
             by=("attribute",),
         ),
         Task(
@@ -41,7 +41,7 @@ TASKS: dict[str, Task] = {
 TRAINING_ONLY: dict[str, Task] = {
     task.name: task
     for task in (
-        Task(DESCRIPTION, texts.description, 0.03), Task(BOTH, people.both, 0.10), Task(CHECK, texts.check, 0.06),
+        Task(DESCRIPTION, texts.description, 0.02), Task(BOTH, people.both, 0.08), Task(CHECK, texts.check, 0.05),
     )
 }  # fmt: skip
 

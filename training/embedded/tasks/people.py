@@ -45,7 +45,7 @@ def two_people(rng: Seeded, split: str) -> SceneQuestion:
 
 
 def both(rng: Seeded, split: str) -> SceneQuestion:
-    """No question: each of two people is described. Only for training, where it teaches which one is left and which is right."""
+    """No question: each of two people is described. Only for training, where it teaches which is left and which is right."""
     people = random_person(rng, cue=0.7), random_person(rng, cue=0.7)
     said = [json.dumps(word) for side, p in zip(("left", "right"), people) for word in (side, *p.model_dump().values())]
     return SceneQuestion([draw_two(*people, rng.getrandbits(60), size_of(rng))], {}, {"answer": "".join(said)})
