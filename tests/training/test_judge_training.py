@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from protoscore.asking.protocol import load_protocol
-from protoscore.vlms.local import TINY, create
+from protoscore.vlms.local import TINY, create, read_taught
 from tests.training.support import script
 from training.embedded.tasks import TASKS, TRAINING_ONLY
 
@@ -43,9 +43,9 @@ def test_a_judge_is_taught_more_from_where_it_stands_and_says_what_it_was_taught
     assert train("train_scene_judge", *more, "--output_dir", str(tmp_path)) == 0
     before, after = create(str(trained / "judge"), max_tokens=4), create(str(tmp_path), max_tokens=4)
     assert after.tokenizer.get_vocab() == before.tokenizer.get_vocab() and after.revision != before.revision
-    assert (
-        after.taught == {task: load_protocol(task).version for task in TASKS} and create(str(trained / "sight")).taught is None
-    )
+    assert after.taught == {task: load_protocol(task).version for task in TASKS}
+    assert create(str(trained / "sight")).taught is None  # any other model may be asked anything
+    assert [read_taught(folder)["questions"] for folder in (trained / "judge", tmp_path)] == [2 * 4, 2 * 4 + 2 * 4]
 
 
 def test_new_words_start_as_the_mean_of_what_they_were_spelled_by():

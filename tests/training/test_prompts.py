@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 
 import pytest
 
@@ -12,20 +11,19 @@ from protoscore.folder import read_manifest
 from protoscore.judging.log import print_audit
 from protoscore.judging.stage import judge_items
 from protoscore.sources.rows import Row
-from protoscore.vlms.local import TAUGHT, TINY, create
+from protoscore.vlms.local import TINY, create, read_taught
 from training.embedded.tasks import TASKS, example
 
 
 @pytest.mark.parametrize("task", [*TASKS])
 def test_no_protocol_has_changed_since_the_embedded_judge_was_taught_it(task):
-    taught = json.loads((TINY / TAUGHT).read_text())
-    assert taught.get(task) == load_protocol(task).version, (
+    assert read_taught(TINY)["protocols"].get(task) == load_protocol(task).version, (
         f"scene-judge-tiny was taught another {task}: take the change of its prompt or labels back, or run make scene-judge"
     )
 
 
 def test_everything_that_it_says_it_was_taught_is_in_the_list():
-    assert set(json.loads((TINY / TAUGHT).read_text())) == set(TASKS)
+    assert set(read_taught(TINY)["protocols"]) == set(TASKS)
 
 
 @pytest.mark.parametrize(("asked", "known"), [("fairjudge/profession", True), ("fairjudge/profession:diversify", False)])
