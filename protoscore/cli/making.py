@@ -20,6 +20,16 @@ app = typer.Typer()
 
 
 @app.command()
+def example(folder: Annotated[Path, typer.Argument(help="A folder that does not exist yet.")]) -> None:
+    """Write a few drawn pictures with their prompts, to try the other commands on."""
+    from protoscore.scenes.example import write_example
+
+    text = write_example(folder)
+    print(f"{folder}: one.png and two.png of one text; a/ and b/, six pictures each of two made-up models; prompts.csv")
+    print(f'Next: protoscore rate "{text}" {folder}/one.png {folder}/two.png')
+
+
+@app.command()
 def triplets(
     out: Out,
     animals: Annotated[int, typer.Option(help="Triplets of the Animals domain.")] = 2932,

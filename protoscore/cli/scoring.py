@@ -69,6 +69,7 @@ def score(
     """
     from protoscore.cli.named_values import pairs
     from protoscore.reporting.tables import export
+    from protoscore.scoring.described import described_in, warn_of
     from protoscore.scoring.sharding import Shard
     from protoscore.scoring.stage import score_named
 
@@ -84,6 +85,8 @@ def score(
     if rule := rows.parameters.get("rule"):
         unused = rows.parameters["unused"]
         print(f"{len(rows)} pairs, {rule}" + (f"; {unused} pictures have no prompt" if unused else ""))
+    if not rows.scenes:
+        warn_of(described_in(out))
     print(f"{out / 'scores.parquet'}: {counts.rows} scores, {counts.scored_now} made now{failed}")
     if form != "parquet":
         print(export(out, form))
@@ -100,6 +103,7 @@ def rate(
     """Score a few image files against one text, best first."""
     from protoscore.catalog import load
     from protoscore.cli.named_values import pairs
+    from protoscore.scoring.described import warn_of
     from protoscore.sources.decoding import open_image
 
     opened = []
@@ -111,6 +115,7 @@ def rate(
         except ImageError as error:
             raise ImageError(f"{path}: {error}; give a PNG, JPEG or WebP file") from error
     component = load("scorers", scorer, **pairs(option, "--option"))
+    warn_of([component])
     scores = component.score(opened, [text] * len(opened))
     sign = 1 if component.facts.higher_is_better else -1
     for path, result in sorted(zip(pictures, scores), key=lambda p: (p[1].value is None, -sign * (p[1].value or 0.0))):

@@ -46,11 +46,12 @@ VERDICTS = {  # in the order of telling
 
 
 class PromptChange(NamedTuple):
-    """A prompt with its mean score in both runs."""
+    """A prompt with its mean score in both runs, and the name of its first picture in each."""
 
     prompt: str
     a: float
     b: float
+    images: tuple[str, str]
 
 
 class MetricChange(NamedTuple):
@@ -198,7 +199,9 @@ def _difference(a: PromptTable, b: PromptTable, resamples: int, seed: int, level
     names = np.array(common, dtype=object)
     order = np.argsort(gaps, kind="stable")
     shown = [i for i in [*order[:SHOWN], *order[-SHOWN:][::-1]] if gaps[i] != 0]
-    most = [PromptChange(names[scored][i], float(x[i]), float(y[i])) for i in dict.fromkeys(shown)]
+    first = [dict(zip(table.prompts[::-1].tolist(), table.images[::-1].tolist(), strict=True)) for table in (a, b)]
+    changed = [(names[scored][i], float(x[i]), float(y[i])) for i in dict.fromkeys(shown)]
+    most = [PromptChange(*change, (first[0][change[0]], first[1][change[0]])) for change in changed]
     error = gaps.std(ddof=1) / math.sqrt(len(gaps)) if len(gaps) > 1 else float("nan")
     wins, losses = int((gaps > 0).sum()), int((gaps < 0).sum())
     detectable = float((norm.ppf(1 - level / 2) + norm.ppf(POWER)) * error)
@@ -245,13 +248,18 @@ def print_comparison(found: Comparison) -> None:
 
 def write_comparison(found: Comparison, run_a: Path, run_b: Path, page: Path) -> None:
     """Write the HTML page, and the numbers as JSON beside it."""
-    from protoscore.reporting.pages import environment
+    from protoscore.reporting.pages import environment, pictures_of
 
+    changes = [change for d in found.differences for change in d.most]
+    pictures = [pictures_of(run, (change.images[side] for change in changes)) for side, run in enumerate((run_a, run_b))]
+    manifests = [read_manifest(run) for run in (run_a, run_b)]
     names = {"A": run_a.name or str(run_a), "B": run_b.name or str(run_b)}
     html = (
         environment()
         .get_template("comparison.html.jinja")
-        .render(found=found, names=names, p_value=p_value, version=protoscore.__version__)
+        .render(
+            found=found, names=names, pictures=pictures, manifests=manifests, p_value=p_value, version=protoscore.__version__
+        )
     )
     write_text(page, html)
     write_text(page.with_suffix(".json"), json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n")

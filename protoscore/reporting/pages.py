@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
+from protoscore.errors import ProtoscoreError
 from protoscore.figures import number
+from protoscore.folder import read_manifest
 from protoscore.sources.decoding import open_image
+from protoscore.sources.pictures import named_inside
 from protoscore.stats.resampling import Estimate
 
 THUMBNAIL = 192  # px
@@ -34,6 +39,16 @@ def environment(*folders: Path) -> Environment:
     env.tests["number"] = lambda e: isinstance(e, Estimate) and bool(np.isfinite(e.value))
     env.globals["colours"] = COLOURS
     return env
+
+
+def pictures_of(run: Path, names: Iterable[str]) -> dict[str, str]:
+    """Thumbnails of pictures of a run over a team's own, by name; those that are not at hand any more are left out."""
+    place = Path(read_manifest(run)["parameters"].get("source", ""))
+    folder, found = place if place.is_dir() else place.parent, {}
+    for name in dict.fromkeys(names):
+        with suppress(ProtoscoreError, OSError):
+            found[name] = thumbnail(named_inside(folder, [name])[name][1].read_bytes())
+    return found
 
 
 def thumbnail(data: bytes) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 import protoscore
 from protoscore.figures import number
 from protoscore.folder import read_manifest
-from protoscore.reporting.pages import environment
+from protoscore.reporting.pages import environment, pictures_of
 from protoscore.reporting.results import ALL, Results
 from protoscore.reporting.tables import PromptTable, read_prompts
 from protoscore.reporting.terminal import TerminalTable, terminal_table
@@ -69,7 +69,8 @@ def summary_page(results: Results, run: Path) -> str:
     """The page of :func:`summary_results`."""
     template = environment().get_template("summary.html.jinja")
     manifest, found = read_manifest(run), results.details["summaries"]
-    facts = {"resamples": results.details["resamples"], "ok": Status.OK.value, "version": protoscore.__version__}
+    shown = pictures_of(run, (picture.image for summary in found for picture in (*summary.lowest, *summary.highest)))
+    facts = {"resamples": results.details["resamples"], "pictures": shown, "version": protoscore.__version__}
     return template.render(found=found, manifest=manifest, **facts)
 
 

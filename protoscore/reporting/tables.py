@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -56,6 +57,7 @@ def read_prompts(run: Path) -> list[PromptTable]:
 
 def _own(name: str, table: pa.Table) -> PromptTable:
     prompts, images = (np.array(table[key].to_pylist(), dtype=str) for key in ("prompt", "image"))
+    prompts = np.array([unicodedata.normalize("NFC", prompt) for prompt in prompts], dtype=str)  # as two runs may write one
     return PromptTable(name, prompts, images, numbers_of(table), states_of(table))
 
 

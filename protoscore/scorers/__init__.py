@@ -31,6 +31,7 @@ class Facts(Strict):
     weights: int | None = None  # number of parameters of the default model
     speed: str | None = None  # only where it was measured: pairs a second, on what
     known_bias: str = "not measured here"
+    trained_on: str = ""  # where it knows one kind of pictures only, e.g. "drawn scenes"
 
     @property
     def memory_gb(self) -> float | None:

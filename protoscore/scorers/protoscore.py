@@ -49,6 +49,8 @@ class ProtoScoreScorer:
         self.revision = self._model.revision
         self.parameters: dict[str, Any] = {key: str(value) for key, value in options.items()}
         self.batch_size = batch_size
+        if source is None:  # the one that ships; what others were trained on is theirs to say
+            self.facts = self.facts.model_copy(update={"trained_on": "drawn scenes", "licence": "CC BY-SA 4.0"})
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> list[Score]:
         values, truncated = self._model.score_batch(images, texts)

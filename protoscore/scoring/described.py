@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +33,16 @@ def describe(scorer: AnyScorer) -> dict[str, Any]:
     return scorer.facts.model_dump() | {
         "name": scorer.name, "revision": scorer.revision, "parameters": scorer.parameters, "batch_size": scorer.batch_size,
     } | ({"batch_free": True} if getattr(scorer, "batch_free", False) else {})  # fmt: skip
+
+
+def warn_of(scorers: Iterable[AnyScorer]) -> None:
+    """Say on stderr which metrics know one kind of pictures only; for pictures that may be of another."""
+    for scorer in scorers:
+        if known := scorer.facts.trained_on:
+            print(
+                f"{scorer.name} was trained on {known} only: on other pictures its numbers mean nothing. Metrics for "
+                "photographs: protoscore scorers", file=sys.stderr,
+            )  # fmt: skip
 
 
 def described_in(run: Path) -> list[DescribedScorer]:

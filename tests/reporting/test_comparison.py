@@ -18,8 +18,7 @@ from PIL import Image
 from protoscore.cli import main
 from protoscore.errors import DatasetError
 from protoscore.folder import write_manifest, write_table
-from protoscore.reporting.comparison import as_json, compare
-from protoscore.reporting.pages import environment
+from protoscore.reporting.comparison import as_json, compare, write_comparison
 from protoscore.reporting.tables import export
 from tests.conftest import ROOT
 
@@ -129,12 +128,8 @@ def test_what_is_not_in_both_is_left_out_counted_and_named(tmp_path):
     ):
         assert part in notes
     assert "\x1b" not in notes
-    page = (
-        environment()
-        .get_template("comparison.html.jinja")
-        .render(found=found, names={"A": "a", "B": "b"}, p_value=str, version="0")
-    )
-    assert "<i>" not in page
+    write_comparison(found, a, b, tmp_path / "page.html")
+    assert "another" in (page := (tmp_path / "page.html").read_text()) and "<i>" not in page
     json.dumps(as_json(found), allow_nan=False)
 
 
@@ -162,9 +157,7 @@ def test_any_scores_give_finite_json_and_one_verdict(tmp_path_factory, values):
     if d.estimate.n < 6:
         assert d.verdict in ("no detectable difference", "nothing to compare")  # no exact test can say more
     json.dumps(as_json(found), allow_nan=False)
-    environment().get_template("comparison.html.jinja").render(
-        found=found, names={"A": "a", "B": "b"}, p_value=str, version="0"
-    )
+    write_comparison(found, a, b, folder / "page.html")
 
 
 def test_exit_codes(pair, cli):
@@ -197,8 +190,11 @@ def test_eleven_real_pictures_from_the_command_line(tmp_path, cli):
     rows = list(csv.DictReader((tmp_path / "run" / "scores.csv").open(newline="")))
     wanted = {(r["file"], r["prompt"]) for r in csv.DictReader((T2I / "prompts.csv").open(newline=""))}
     assert {(r["image"], r["prompt"]) for r in rows} == wanted and len(rows) == 22 and {r["status"] for r in rows} == {"ok"}
+    assert "protoscore was trained on drawn scenes only" in scored.stderr and "random was" not in scored.stderr
     reported = cli("report", str(tmp_path / "run"))
-    assert reported.returncode == 0 and "horned_cat.jpg" in (tmp_path / "run" / "report.html").read_text()
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert reported.returncode == 0 and "horned_cat.jpg" in page and "trained on drawn scenes only" in page
+    assert page.count("<img ") >= 8  # the lowest and the highest of both metrics
     means = json.loads((tmp_path / "run" / "results.json").read_text())["estimates"]["random"]["all"]["mean"]
     by_prompt = [
         np.mean([float(r["score"]) for r in rows if r["scorer"] == "random" and r["prompt"] == p])
