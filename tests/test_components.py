@@ -23,7 +23,7 @@ EVERY = [(kind, name) for kind, name in EVERY if kind != "benchmarks" or hasattr
 HERE = {  # what needs neither a download nor a server; {replies} is a file
     "scorers": ["constant", "random", "protoscore"],
     "vlms": ["local", "chat:some-model@http://localhost:9/v1", "scripted:{replies}"],
-    "generators": ["scene"],
+    "generators": ["scene", "simulated:3"],
     "image_filters": ["geometric", "vlm:protobias/image_filter:local"],
     "benchmarks": ["protobias"],
     "benchmarks.protobias.writers": ["template"],
