@@ -8,7 +8,7 @@ export HF_HUB_DISABLE_TELEMETRY ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: help demo test check docs bench tiny-model scene-judge clean
+.PHONY: help demo test check docs bench tiny-model scene-judge scene-judge-anew clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,12 +34,15 @@ docs: $(VENV)/.installed  ## write docs/cli.md from the commands
 	$(BIN)/python docs/make_cli.py
 
 bench: $(VENV)/.installed  ## speed, as ratios and rates measured in one run
-	for name in run scoring report stats judging model; do $(BIN)/python -m tests.benchmarks.$$name || exit 1; done
+	for name in run scoring report stats asking judging model; do $(BIN)/python -m tests.benchmarks.$$name || exit 1; done
 
-scene-judge: $(VENV)/.installed  ## train scene-judge-tiny again and measure it (about 80 minutes on two cores)
+scene-judge: $(VENV)/.installed  ## teach scene-judge-tiny its tasks again, from where it stands, and measure it (about an hour on a core)
 	bash training/embedded/make_judge.sh $(BIN)
 
-tiny-model: $(VENV)/.installed  ## train protoscore-tiny again and measure it (about an hour on two cores)
+scene-judge-anew: $(VENV)/.installed  ## the same from nothing (about two hours on two cores)
+	bash training/embedded/make_judge.sh $(BIN) anew
+
+tiny-model: $(VENV)/.installed  ## train protoscore-tiny again, from scene-judge-tiny, and measure it (about 40 minutes on two cores)
 	bash training/embedded/make_tiny.sh $(BIN)
 
 clean:  ## remove everything that can be made again

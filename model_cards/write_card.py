@@ -17,6 +17,7 @@ import protoscore
 from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS
 from protoscore.errors import ConfigError
 from protoscore.folder import write_text
+from protoscore.vlms.local import read_taught
 
 RECIPES = Path(__file__).resolve().parent.parent / "training"
 
@@ -40,8 +41,9 @@ def write_card(template: Path, results: Path, folder: Path) -> None:
     weights = sum(path.stat().st_size for path in folder.iterdir() if path.name != "README.md")
     recipes = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in RECIPES.glob("*/recipes/*.yaml")}
     card = environment.get_template(template.name).render(
-        **facts, recipes=recipes, megabytes=f"{weights / 1e6:.1f}", results=results.name, version=protoscore.__version__
-    )
+        **facts, recipes=recipes, taught=read_taught(folder), megabytes=f"{weights / 1e6:.1f}", results=results.name,
+        version=protoscore.__version__,
+    )  # fmt: skip
     write_text(folder / "README.md", card)
 
 
@@ -52,7 +54,9 @@ def _facts(report: dict, results: Path) -> dict:
     if "protoscore" not in report.get("estimates", {}):
         raise ConfigError(f"{results} has no results of 'protoscore' and none of a judge; write them as the Makefile does")
     groups, details = report["estimates"]["protoscore"], report["details"]
-    named = {"domains": [d for d in DOMAINS if d in groups], "knobs": [k for k in KNOBS if k in groups]}
+    free = results.with_name(results.name.replace(".results.json", ".nuisance.results.json"))
+    named = {"free": json.loads(free.read_text(encoding="utf-8"))} if free.is_file() else {}
+    named |= {"domains": [d for d in DOMAINS if d in groups], "knobs": [k for k in KNOBS if k in groups]}
     return {"groups": groups, "triplets": details["triplets"], "resamples": details["resamples"], **named}
 
 

@@ -139,8 +139,16 @@ def write_table(path: Path, table: pa.Table, for_hub: bool = True) -> None:
         for_hub: cut into pages by content, so that the Hub stores equal ones once. Where the disk is full, that ends the
             process instead of raising; so not for what is big and stays here.
     """
-    with whole_file(path) as temporary:
-        pq.write_table(table, temporary, compression="snappy", use_content_defined_chunking=for_hub, write_page_index=True)
+    with table_writer(path, table.schema, for_hub) as writer:
+        writer.write_table(table)
+
+
+@contextmanager
+def table_writer(path: Path, schema: pa.Schema, for_hub: bool = True) -> Iterator[pq.ParquetWriter]:
+    """:func:`write_table` piece by piece, for a table that no memory has to hold; the same pieces give the same bytes."""
+    options = {"compression": "snappy", "use_content_defined_chunking": for_hub, "write_page_index": True}
+    with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
+        yield writer
 
 
 def write_manifest(folder: Path, stage: str, parameters: dict[str, Any], parent: Path | None = None, **facts: Any) -> None:

@@ -29,7 +29,7 @@ def test_bare_it_shows_its_help():
             ["report", "run", "--out", "a.html", "--out", "b.html"],
             "--out is given twice, and takes one value; see: protoscore report --help",
         ),
-        (["judges", "lokal"], "unknown vlm 'lokal'; did you mean 'local'? known: chat, local, scripted"),
+        (["judges", "lokal"], "unknown vlm 'lokal'; did you mean 'local'? known: batch, chat, local, scripted"),
     ],
 )  # fmt: skip
 def test_a_wrong_line_is_one_line_with_the_help_to_look_at(typed, message):

@@ -128,7 +128,7 @@ def build(arguments: list[str]) -> None:
         filter_pictures(pictures, filters, filtered, config.keep_from)
         with drafted(out, work) as draft:
             facts = dataset.write_configs(texts, pictures, filtered, draft, config.train_pairs)
-            rows, said = facts["rows"], dataset.card_facts(facts, triplets)
+            rows, said = facts["rows"], dataset.card_facts(facts, triplets) | {"nuisance": config.nuisance}
             write_card(draft, config.card, dataset.config_features(), rows, default="pairs", repo_id=out.name, **said)
             if rows["pairs/test"] and rows["controls/test"]:
                 write_text(draft / "eval.yaml", eval_yaml("ProtoBias (scenes)"))

@@ -5,9 +5,10 @@ import datasets
 import evaluate
 import numpy as np
 
+from protoscore.errors import ConfigError
 from protoscore.stats.agreement import cohen_kappa
 from protoscore.stats.groups import by_group
-from protoscore.stats.pairwise import choices, five_quantities, pairwise_accuracy
+from protoscore.stats.pairwise import choices, element_sensitivity, five_quantities, pairwise_accuracy
 from protoscore.stats.resampling import flat
 
 CITATION = "@misc{protobias2026, title={ProtoBias}, year={2026}, eprint={2601.04946}, archivePrefix={arXiv}}"
@@ -20,6 +21,8 @@ class PairwiseAccuracy(evaluate.Metric):
         score_adv (list of float): its score of the prototypical, wrong image under the same text.
         proto_correct, non_violated (lists of float, optional): scores of a triplet's two other cells: the correct image of the
             prototypical subject, the wrong image of the other one. With both, the five quantities are given too.
+        foils (list of 3 lists of 2 floats, optional, with the cells): scores of the right pictures with one element wrong:
+            another extra thing, environment, subject; of each, the foil of score_correct's picture and of proto_correct's.
         human (list of str, optional): what people prefer, "correct" or "adversarial", None for no preference; adds kappa.
         groups (list of str, optional): the domain of each pair; adds the same by group.
         clusters (list of str, optional): the triplet of each pair, what intervals resample; default each pair.
@@ -27,7 +30,8 @@ class PairwiseAccuracy(evaluate.Metric):
 
     Returns:
         pairwise_accuracy (0-1, ideal 1) with _interval (95 %), _n, _left_out; ties; with cells incongruent, congruent,
-        sensitivity (ideal 1), preference (ideal 0.5) and gap (ideal 0); with human kappa; with groups a dictionary by group.
+        sensitivity (ideal 1), preference (ideal 0.5) and gap (ideal 0); with foils element_extra, element_environment,
+        element_subject and elements, their mean (ideal 1); with human kappa; with groups a dictionary by group.
 
     Examples:
         >>> import evaluate
@@ -50,12 +54,17 @@ class PairwiseAccuracy(evaluate.Metric):
         )
 
     def _compute(
-        self, score_correct, score_adv, proto_correct=None, non_violated=None, human=None,
-        groups=None, clusters=None, resamples=2000, seed=0,
+        self, score_correct, score_adv, proto_correct=None, non_violated=None, foils=None,
+        human=None, groups=None, clusters=None, resamples=2000, seed=0,
     ):  # fmt: skip
         given = [c for c in (score_correct, score_adv, proto_correct, non_violated) if c is not None]
         scores = np.array(given if len(given) == 4 else given[:2], float)
         clusters = np.arange(scores.shape[1]) if clusters is None else np.asarray(clusters)
+        if foils is not None and len(given) < 4:
+            raise ConfigError(
+                "foils are compared with the right pictures of both subjects; give proto_correct and non_violated too"
+            )
+        wrong = None if foils is None else np.asarray(foils, float)
         people = None if human is None else np.asarray(human, object)
 
         def result(rows):
@@ -65,6 +74,9 @@ class PairwiseAccuracy(evaluate.Metric):
             out = flat(pairwise_accuracy=accuracy) | {"ties": accuracy.ties}
             if others:
                 out |= flat(**five_quantities(correct, adversarial, *others, *draw)._asdict())
+            if wrong is not None:
+                found = element_sensitivity(scores[[0, 2]][:, rows].T, wrong[rows], *draw)._asdict()
+                out |= flat(elements=found.pop("all"), **{f"element_{name}": e for name, e in found.items()})
             if people is not None:
                 labels = ["adversarial", "correct"]
                 out |= flat(kappa=cohen_kappa(choices(correct, adversarial), people[rows], labels, None, *draw))

@@ -100,6 +100,7 @@ def labels_of_item(
         stand_in[label] = own[0]
     labels = (*options, *(label for label in withheld if label not in options))
     found: dict[str | None, str] = {text: label for label, text in options.items() if fold(text) != fold(label)}
+    found |= {f"{label}. {text}": label for text, label in [*found.items()] if text}  # the option as it was shown
     for spelling, label in [*((text, text) for text in abstains), *aliases.items()]:
         if label in abstains and not (spelling and fold(spelling) in {fold(known) for known in (*labels, *found) if known}):
             found[spelling] = stand_in[label]

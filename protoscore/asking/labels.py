@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from protoscore.errors import ConfigError
 
@@ -11,15 +12,20 @@ from protoscore.errors import ConfigError
 INVISIBLE = re.compile("[\ufeff\u200b-\u200f\u2060\u00ad\u061c\u202a-\u202e\u2066-\u2069]")
 _GAPS = re.compile("[\\s_\\-\u2010-\u2015\u2212\u2043\ufe58\ufe63\uff0d]+")  # spaces, and every dash that stands for a hyphen
 _SLASH = re.compile(r" ?/ ?")
-
-
 _APOSTROPHE = re.compile("[\u2018\u2019\u02bc\uff07]")
 
 
 def fold(text: str) -> str:
     """What two spellings that differ in case, spaces, underscores, hyphens, apostrophes or invisible marks have in common."""
+    return _known(text) if len(text) < 100 else _folded(text)
+
+
+def _folded(text: str) -> str:
     text = _APOSTROPHE.sub("'", text)
     return _SLASH.sub("/", _GAPS.sub(" ", INVISIBLE.sub("", text))).strip().casefold()
+
+
+_known = lru_cache(4096)(_folded)  # the same few keys and labels stand in every reply
 
 
 class Spelling:

@@ -67,13 +67,13 @@ class Ledger:
                 found[key] = Reply(text, finish, tokens_in, tokens_out, seconds, cost, probabilities=read)
         return found
 
-    def lost(self, keys: Iterable[str]) -> set[str]:
-        """Keys of attempts that were in flight when an earlier process ended, and have no reply."""
-        found: set[str] = set()
-        for part in _chunks(keys):
-            query = f"SELECT DISTINCT key FROM attempts WHERE outcome IS NULL AND key IN ({','.join('?' * len(part))})"
-            found |= {key for (key,) in self._db.execute(query, part)}
-        return found
+    def answered(self) -> set[str]:
+        """The keys of all kept replies."""
+        return {key for (key,) in self._db.execute("SELECT key FROM replies")}
+
+    def lost(self) -> set[str]:
+        """Keys of attempts that have no outcome: they were in flight when an earlier process ended, or are now."""
+        return {key for (key,) in self._db.execute("SELECT DISTINCT key FROM attempts WHERE outcome IS NULL")}
 
     def forget_lost(self, judge: str) -> None:
         """Let the lost questions of a judge be asked again."""

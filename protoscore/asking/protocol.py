@@ -12,7 +12,7 @@ import inspect
 import json
 import pkgutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -53,6 +53,18 @@ class Alternatives(NamedTuple):
         return other
 
 
+Order = Mapping[str, tuple[Label, ...]]  # field -> its labels as they stand in the question
+
+
+class _Asked(NamedTuple):
+    """The form of an answer as a question shows it."""
+
+    labels: dict[str, tuple[Label, ...]]
+    schema: dict[str, Any]
+    text: str  # of the schema
+    shape: str
+
+
 @dataclass(frozen=True)
 class Protocol:
     """What is asked and how its answer is read.
@@ -63,7 +75,8 @@ class Protocol:
             ``schema`` (compact JSON schema), ``shape`` (the answer's keys with their labels) and the filter ``quoted`` (text
             as a JSON string: use it for every text that is data).
         answer: pydantic model whose fields are closed (``Literal``, ``bool``, a bounded ``int``, a list of ``Literal``,
-            ``OneOf`` or ``SomeOf``) or plain ``str``, which is free text. Its order is the order of the schema.
+            ``OneOf`` or ``SomeOf``) or plain ``str``, which is free text. Its order is that of the schema, but for a
+            wording that writes the keys of an answer in another one.
         abstains: field -> labels by which a judge withholds its decision, e.g. ``{"gender": ("unspecified",)}``.
         aliases: field -> {other spelling: label}; the spelling None is JSON's null. What is neither label nor alias leaves
             its field unmapped.
@@ -106,7 +119,7 @@ class Protocol:
         """The answer's fields in order."""
         return fields_of(self.name, self.answer, {**dict.fromkeys(self.from_item, ()), **self.sets})
 
-    @property
+    @cached_property
     def decisions(self) -> tuple[str, ...]:
         """The closed fields: all that a number may be made of."""
         return tuple(name for name, f in self.fields.items() if f.closed)
@@ -163,39 +176,62 @@ class Protocol:
             for name in self.decisions
         }  # fmt: skip
 
-    def schema(self, labels: Mapping[str, Iterable[Label]] | None = None) -> dict[str, Any]:
-        """JSON schema of an answer, flat and closed, with the labels in the given order."""
-        ordered = self.labels(labels)
-        properties = {name: f.schema(ordered.get(name, ())) for name, f in self.fields.items()}
-        required = [name for name, f in self.fields.items() if f.required]
-        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    def schema(self, labels: Order | None = None, variant: str = "") -> dict[str, Any]:
+        """JSON schema of an answer, flat and closed: its fields in the order of the wording, the labels in the given order."""
+        return self._asked(labels, variant).schema
 
-    def labels(self, order: Mapping[str, Iterable[Label]] | None = None) -> dict[str, tuple[Label, ...]]:
+    def labels(self, order: Order | None = None) -> dict[str, tuple[Label, ...]]:
         """The labels of every closed field: as given, or in the order of the schema."""
-        return {name: tuple((order or {}).get(name, f.labels)) for name, f in self.fields.items() if f.closed}
+        return {name: tuple((order or {}).get(name, self.fields[name].labels)) for name in self.decisions}
 
-    def render(self, item: Mapping[str, Any], variant: str = "", labels: Mapping[str, Iterable[Label]] | None = None) -> str:
+    def in_order(self, variant: str = "") -> tuple[str, ...]:
+        """The fields in the order in which a wording writes their keys (reason first, answer first); that of the model where
+        it does not write them all.
+
+        Raises:
+            UnknownName: there is no such variant.
+        """
+        if variant and variant not in self.variants:
+            raise UnknownName(f"variant of {self.name}", variant, self.variants)
+        text = self.variants[variant] if variant else self.prompt
+        places = {name: text.rfind(f'"{name}":') for name in self.fields}
+        return tuple(self.fields) if -1 in places.values() else tuple(sorted(places, key=lambda name: places[name]))
+
+    def render(self, item: Mapping[str, Any], variant: str = "", labels: Order | None = None) -> str:
         """The prompt for one item.
 
         Raises:
             ConfigError: the prompt needs a field that the item lacks.
             UnknownName: there is no such variant.
         """
-        if variant and variant not in self.variants:
-            raise UnknownName(f"variant of {self.name}", variant, self.variants)
-        ordered = self.labels(labels)
+        asked = self._asked(labels, variant)
         text = self.variants[variant] if variant else self.prompt
-        schema = json.dumps(self.schema(ordered), ensure_ascii=False)
-        return render(self.name, text, item, labels=ordered, schema=schema, shape=self._shape(ordered))
+        return render(self.name, text, item, labels=asked.labels, schema=asked.text, shape=asked.shape)
 
-    def _shape(self, labels: Mapping[str, tuple[Label, ...]]) -> str:
-        shown = {name: " | ".join(map(_quoted_label, labels[name])) if f.closed else '"..."' for name, f in self.fields.items()}
-        lists = {name: f"[{text}, ...]" for name, text in shown.items() if self.fields[name].kind == "labels"}
-        return "{" + ", ".join(f'"{name}": {text}' for name, text in (shown | lists).items()) + "}"
+    def _asked(self, order: Order | None, variant: str) -> _Asked:
+        """What a question shows of the answer's form; made once for the schema's own order."""
+        if order is None and variant in self._made:
+            return self._made[variant]
+        labels, names = self.labels(order), self.in_order(variant)
+        schema = {
+            "type": "object", "properties": {name: self.fields[name].schema(labels.get(name, ())) for name in names},
+            "required": [name for name in names if self.fields[name].required], "additionalProperties": False,
+        }  # fmt: skip
+        shape = ", ".join(f'"{name}": {_shape(self.fields[name], labels.get(name, ()))}' for name in names)
+        made = _Asked(labels, schema, json.dumps(schema, ensure_ascii=False), "{" + shape + "}")
+        if order is None:
+            self._made[variant] = made
+        return made
+
+    @cached_property
+    def _made(self) -> dict[str, _Asked]:
+        return {}
 
 
-def _quoted_label(label: Label) -> str:
-    return json.dumps(label, ensure_ascii=False)
+def _shape(field: Field, labels: tuple[Label, ...]) -> str:
+    """A field's value as a prompt shows it."""
+    text = " | ".join(json.dumps(label, ensure_ascii=False) for label in labels) if field.closed else '"..."'
+    return f"[{text}, ...]" if field.kind == "labels" else text
 
 
 def read_protocol(

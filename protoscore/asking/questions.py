@@ -10,15 +10,13 @@ from collections.abc import Iterator, Mapping
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from protoscore.asking.fields import Label
-from protoscore.asking.protocol import Protocol
-from protoscore.errors import ConfigError, UnknownName
+from protoscore.asking.protocol import Order, Protocol
+from protoscore.errors import ConfigError
 from protoscore.schema import derive_seed
 from protoscore.sources.rows import Row
 from protoscore.vlms import VLM, Request
 
 MOST_ORDERS = 120  # of one field's labels that are all asked
-Order = Mapping[str, tuple[Label, ...]]  # field -> its labels as they stand in the question
 
 
 class Robustness(NamedTuple):
@@ -50,7 +48,7 @@ def asks(protocol: Protocol, item: Row, how: Robustness) -> Iterator[Ask]:
         for sample in range(how.samples):
             seed = None if how.samples == 1 else derive_seed("sample", sample) % 2**31
             for order in _orders(protocol, how, item.id, sample):
-                schema = protocol.schema(order)
+                schema = protocol.schema(order, variant)
                 for swapped in (False, True) if protocol.alternatives else (False,):
                     prompt = protocol.render(_shown(protocol, item.fields, swapped), variant, order)
                     shown = _with_alternatives(protocol, order, swapped)
@@ -119,8 +117,7 @@ def check(protocol: Protocol, judge: VLM, how: Robustness) -> None:
         ConfigError, UnknownName: before anything is asked.
     """
     for variant in how.variants:
-        if variant and variant not in protocol.variants:
-            raise UnknownName(f"variant of {protocol.name}", variant, protocol.variants)
+        protocol.in_order(variant)  # there is one of that name
     if len(set(how.variants)) != len(how.variants) or how.samples < 1:
         raise ConfigError("name each variant once, and ask for at least one sample")
     if how.samples > 1 and judge.parameters.get("temperature") == 0:
@@ -152,7 +149,8 @@ def check_item(protocol: Protocol, item: Row, judge: VLM, how: Robustness) -> No
     """
     closed = protocol.of(item.fields)
     check(closed, judge, how)
-    if closed.alternatives and closed.alternatives.images and (len(item.images) % 2 or not item.images):
+    two = closed.alternatives
+    if two and two.images and (len(item.images) % 2 or not (item.images or two.swaps)):
         raise ConfigError(
             f"{protocol.name} compares two pictures, or two sets of one size, and {item.id!r} has {len(item.images)} pictures"
         )

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class AskingRun:
     def ask(
         self, judge: VLM, how: Robustness, ask_lost: bool = False, chosen: Callable[[Row], bool] = lambda item: True,
         retry: Collection[Status] = (),
-    ) -> list[Verdict]:  # fmt: skip
+    ) -> Verdicts:  # fmt: skip
         """Put the protocol's questions about the chosen items to a judge. Every question ends in a verdict.
 
         Args:
@@ -66,7 +67,7 @@ class AskingRun:
                 self.asked_now += self.ledger.spent.calls - before
             self.stopped = self.stopped or asking.stopped
             round_.list_the_rest()
-        return round_.verdicts(asking.failed)
+        return Verdicts(round_, asking.failed)
 
     def _warn(self, judge: VLM) -> None:
         taught = getattr(judge, "taught", None)
@@ -75,6 +76,20 @@ class AskingRun:
         self.untaught.append(judge.name)
         says = f"{judge.name} was never taught {self.protocol.name}, so its answers mean nothing; it knows: {', '.join(taught)}"
         print(says, file=sys.stderr)
+
+
+class Verdicts:
+    """The verdicts of one judge, in the order of the items. Each time they are read from the open ledger, so that nobody has
+    to hold them all."""
+
+    def __init__(self, made: _Round, failures: dict[str, Reply]):
+        self._made, self._failures = made, failures
+
+    def __len__(self) -> int:
+        return len(self._made.asked)
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return self._made.verdicts(self._failures)
 
 
 class _Round:
@@ -88,6 +103,7 @@ class _Round:
         self.asked: list[tuple[Ask, str]] = []
         self.broken: dict[str, tuple[str, str]] = {}  # item -> cause and reason why it cannot be asked about
         self._seen: set[str] = set()
+        self._answered, self._lost = run.ledger.answered(), run.ledger.lost()  # when the round begins
         self._listing = False
         self._made = self._make()
 
@@ -119,12 +135,10 @@ class _Round:
             self.asked.append((Ask(item.id), ""))
             self._done(1)
             return
-        self.asked += made
+        self.asked += [(ask._replace(prompt="", schema={}), key) for ask, key in made]
         fresh = {key: ask for ask, key in made if key not in self._seen}
         self._seen |= set(fresh)
-        ledger = self.run.ledger
-        replies = {key for key, reply in ledger.replies(fresh).items() if not self._again(fresh[key], reply)}
-        known = replies | ledger.lost(fresh)
+        known = {key for key in fresh if key in self._lost or (key in self._answered and not self._again(fresh[key], key))}
         self._done(len(made) - len(fresh) + len(known))
         if len(known) == len(fresh) or self._listing:
             return
@@ -138,27 +152,25 @@ class _Round:
             if key not in known:
                 yield Question(key, request_of(ask, images))
 
-    def _again(self, ask: Ask, reply: Reply) -> bool:
-        return bool(self._retry) and self._read(ask, reply).parsed.state in self._retry
+    def _again(self, ask: Ask, key: str) -> bool:
+        return bool(self._retry) and self._read(ask, self.run.ledger.replies([key])[key]).parsed.state in self._retry
 
-    def verdicts(self, failures: dict[str, Reply]) -> list[Verdict]:
+    def verdicts(self, failures: dict[str, Reply]) -> Iterator[Verdict]:
         """A verdict for everything that was to be asked, in the order of the items."""
-        found: list[Verdict] = []
+        lost = self.run.ledger.lost()
         for start in range(0, len(self.asked), 500):
             part = self.asked[start : start + 500]
-            keys = [key for _, key in part]
-            replies, lost = self.run.ledger.replies(keys), self.run.ledger.lost(keys)
+            replies = self.run.ledger.replies([key for _, key in part])
             for ask, key in part:
                 if key in replies:
-                    found.append(self._read(ask, replies[key]))
+                    yield self._read(ask, replies[key])
                 elif ask.item in self.broken:
-                    found.append(failed(ask, self.judge.name, *self.broken[ask.item]))
+                    yield failed(ask, self.judge.name, *self.broken[ask.item])
                 elif key in failures:
-                    found.append(failed(ask, self.judge.name, failures[key].failure, failures[key].reason))
+                    yield failed(ask, self.judge.name, failures[key].failure, failures[key].reason)
                 else:
                     cause, reason = ("lost", LOST) if key in lost else ("not_asked", "the run ended before this was asked")
-                    found.append(failed(ask, self.judge.name, cause, reason))
-        return found
+                    yield failed(ask, self.judge.name, cause, reason)
 
     def _read(self, ask: Ask, reply: Reply) -> Verdict:
         protocol = self.run.protocol.of(self.run.fields[ask.item])
@@ -200,8 +212,7 @@ def opened(
             run.ledger.close()
 
 
-def by_item(verdicts: list[Verdict]) -> dict[str, list[Verdict]]:
-    grouped: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        grouped.setdefault(verdict.ask.item, []).append(verdict)
-    return grouped
+def grouped(verdicts: Iterable[Verdict]) -> Iterator[tuple[str, list[Verdict]]]:
+    """The verdicts of one judge by item, in turn."""
+    for item, some in groupby(verdicts, lambda verdict: verdict.ask.item):
+        yield item, list(some)

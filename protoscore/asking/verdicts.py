@@ -70,31 +70,63 @@ def answer_columns(protocol: Protocol, names: Iterable[str]) -> list[tuple[str, 
     return answers + [(f"state_{name}", pa.string()) for name in names if protocol.fields[name].closed]
 
 
-def verdict_table(protocol: Protocol, verdicts: list[Verdict], fields: Mapping[str, Mapping[str, Any]]) -> pa.Table:
-    """Verdicts as a table, the items' own fields last. A field whose name is taken is called ``item_<field>``."""
-    schema = pa.schema(_COLUMNS + answer_columns(protocol, protocol.fields))
-    rows = [_row(protocol, verdict) for verdict in verdicts]
-    return with_item_fields(pa.Table.from_pylist(rows, schema), [verdict.ask.item for verdict in verdicts], fields)
+class ItemColumns:
+    """The items' own fields as columns of one type each, whatever part of the items a table is about.
+
+    Args:
+        fields: of every item.
+    """
+
+    def __init__(self, fields: Mapping[str, Mapping[str, Any]]):
+        self._fields = fields
+        kinds: dict[str, set[type]] = {}
+        for item in fields.values():
+            for name, value in item.items():
+                kinds.setdefault(name, set()).add(_kind(value))
+        self._types = {name: _TYPES.get(frozenset(found - {type(None)})) for name, found in kinds.items()}
+
+    def schema(self, own: Iterable[tuple[str, pa.DataType]]) -> pa.Schema:
+        """The columns of a table, the items' fields last. A field whose name is taken is called ``item_<field>``."""
+        columns = dict(own)
+        for name, kind in self._types.items():
+            columns[f"item_{name}" if name in columns else name] = kind or pa.string()
+        return pa.schema(list(columns.items()))
+
+    def table(self, rows: list[dict[str, Any]], own: Iterable[tuple[str, pa.DataType]]) -> pa.Table:
+        """Rows that name their ``item``, with its fields."""
+        columns, schema = list(own), self.schema(own)
+        arrays = [pa.array([row.get(name) for row in rows], kind) for name, kind in columns]
+        for name, kind in self._types.items():
+            values = [self._fields[row["item"]].get(name) for row in rows]
+            arrays.append(pa.array([_plain(value, kind) for value in values], kind or pa.string()))
+        return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def with_item_fields(table: pa.Table, items: list[str], fields: Mapping[str, Mapping[str, Any]]) -> pa.Table:
-    """``table`` with a column for every field of the items, row by row."""
-    names = dict.fromkeys(name for item in fields.values() for name in item)
-    for name in names:
-        column = f"item_{name}" if name in table.column_names else name
-        table = table.append_column(column, _column([fields[item].get(name) for item in items]))
-    return table
+_TYPES = {
+    frozenset(): pa.string(), frozenset({str}): pa.string(), frozenset({int}): pa.int64(), frozenset({float}): pa.float64(),
+    frozenset({bool}): pa.bool_(),
+}  # fmt: skip
 
 
-def _column(values: list[Any]) -> pa.Array:
-    """Plain values of one kind as they are; anything else as JSON."""
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {str} or kinds <= {int} or kinds <= {float} or kinds <= {bool}:
-        return pa.array([storable(v) if isinstance(v, str) else v for v in values], None if kinds else pa.string())
-    return pa.array([None if v is None else json.dumps(v, ensure_ascii=True, default=str) for v in values], pa.string())
+def _kind(value: Any) -> type:
+    """The type of a value; ``object`` for a whole number that no column of numbers holds."""
+    return object if type(value) is int and not -(2**63) <= value < 2**63 else type(value)
 
 
-def _row(protocol: Protocol, verdict: Verdict) -> dict[str, Any]:
+def _plain(value: Any, kind: pa.DataType | None) -> Any:
+    """A value for its column: as it is, or as JSON where the values of a field are of several kinds."""
+    if value is not None and kind is None:
+        return json.dumps(value, ensure_ascii=True, default=str)
+    return storable(value) if isinstance(value, str) else value
+
+
+def verdict_columns(protocol: Protocol) -> list[tuple[str, pa.DataType]]:
+    """The columns of the table of verdicts, but for the items' own."""
+    return [*_COLUMNS, *answer_columns(protocol, protocol.fields)]
+
+
+def verdict_row(protocol: Protocol, verdict: Verdict) -> dict[str, Any]:
+    """One row of that table."""
     ask, reply, parsed = verdict.ask, verdict.reply, verdict.parsed
     answer = parsed.answer or {}
     return {

@@ -8,7 +8,7 @@ from protoscore.errors import ConfigError
 from protoscore.generators import Generated, Wanted
 from protoscore.scenes.alone import Alone, draw_alone
 from protoscore.scenes.draw import draw_scene
-from protoscore.scenes.people import Person, Worker, draw_person, draw_worker
+from protoscore.scenes.people import Person, Two, Worker, draw_person, draw_two, draw_worker
 from protoscore.scenes.spec import SceneSpec
 from protoscore.scenes.sprites import drawing_revision, manifest
 from protoscore.schema import Status
@@ -42,6 +42,8 @@ class SceneGenerator:
                 return Generated(draw_person(person, wanted.seed, size))
             case Worker() as worker:
                 return Generated(draw_worker(worker, wanted.seed, size))
+            case Two(left=left, right=right):
+                return Generated(draw_two(left, right, wanted.seed, size))
             case Alone() as alone:
                 return Generated(draw_alone(alone, wanted.seed, size))
             case None:

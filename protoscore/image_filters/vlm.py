@@ -38,7 +38,7 @@ class VLMFilter:
         items = (Row(shown.id, (shown.image,), {TEXT: shown.text}) for shown in pictures)
         run = AskingRun(folder, self._protocol, items, self._budget, PATIENT)
         try:
-            verdicts = run.ask(self._judge, ONCE, self._ask_lost)
+            verdicts = list(run.ask(self._judge, ONCE, self._ask_lost))
         finally:
             run.ledger.close()
         if run.stopped:

@@ -16,16 +16,21 @@ import pyarrow as pa
 from protoscore.asking.dispatch import Budget, Patience
 from protoscore.asking.protocol import Protocol
 from protoscore.asking.questions import Robustness
-from protoscore.asking.stage import ONCE, PATIENT, UNLIMITED, AskingRun, by_item, opened, rehearse
-from protoscore.asking.verdicts import Verdict, with_item_fields
+from protoscore.asking.stage import ONCE, PATIENT, UNLIMITED, grouped, opened, rehearse
+from protoscore.asking.verdicts import ItemColumns, Verdict, verdict_columns, verdict_row
 from protoscore.errors import ConfigError, DatasetError, ImageError
+from protoscore.folder import write_table
 from protoscore.judging.decide import decide
-from protoscore.judging.stage import Judged, finish, parameters_of
+from protoscore.judging.stage import Judged, Tally, finish, parameters_of
 from protoscore.schema import Status
 from protoscore.scorers import Scorer
 from protoscore.sources.decoding import open_image
 from protoscore.sources.rows import RowSource, each
 from protoscore.vlms import VLM
+
+_COLUMNS = [
+    ("item", pa.string()), ("route", pa.string()), ("state", pa.string()), ("score", pa.float64()), ("decision", pa.string()),
+]  # fmt: skip
 
 
 class Rule(NamedTuple):
@@ -94,15 +99,18 @@ def cascade(
         scores = _screen(items, scorer)
         screening = time.perf_counter() - start
         sides = {name: rule.side(score) for name, score in scores.items()}
-        first = by_item(run.ask(judge, how, ask_lost, lambda i: sides[i.id] is None or rule.is_sensitive(i.fields)))
+        first = dict(grouped(run.ask(judge, how, ask_lost, lambda i: sides[i.id] is None or rule.is_sensitive(i.fields))))
         torn = {name for name, some in first.items() if _conflict(protocol, some, sides[name], rule)} if second else set()
-        again = by_item(run.ask(second, ONCE, ask_lost, lambda item: item.id in torn)) if second and torn else {}
+        again = dict(grouped(run.ask(second, ONCE, ask_lost, lambda item: item.id in torn))) if second and torn else {}
         routed = {
             name: _settle(protocol, rule, sides[name], first.get(name), again.get(name), rule.is_sensitive(run.fields[name]))
             for name in run.fields
         }
-        verdicts = [v for some in (*first.values(), *again.values()) for v in some]
-        return finish(run, verdicts, parameters, _table(run, routed, scores), screening)
+        tally, columns = Tally(), ItemColumns(run.fields)
+        said = [verdict_row(protocol, tally.count(v)) for some in (*first.values(), *again.values()) for v in some]
+        write_table(run.out / "verdicts.parquet", columns.table(said, verdict_columns(protocol)))
+        write_table(run.out / "decisions.parquet", columns.table(_decided(routed, scores), _COLUMNS))
+        return finish(run, tally, parameters, screening)
 
 
 def _screen(items: RowSource, scorer: Scorer) -> dict[str, float | None]:
@@ -156,12 +164,9 @@ def _settle(
     return Routed(route, 2 * accepting > len(heard), Status.OK)
 
 
-def _table(run: AskingRun, routed: dict[str, Routed], scores: dict[str, float | None]) -> pa.Table:
-    rows = [
+def _decided(routed: dict[str, Routed], scores: dict[str, float | None]) -> list[dict[str, Any]]:
+    return [
         {"item": name, "route": r.route, "state": r.state.value, "score": scores[name],
          "decision": None if r.accept is None else ("accept" if r.accept else "reject")}
         for name, r in routed.items()
     ]  # fmt: skip
-    kinds = {"item": "string", "route": "string", "state": "string", "score": "float64", "decision": "string"}
-    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in kinds.items()])
-    return with_item_fields(pa.Table.from_pylist(rows, schema), list(routed), run.fields)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from protoscore.asking.fields import Field
 from protoscore.asking.protocol import Protocol
 from protoscore.asking.reply import best
-from protoscore.asking.verdicts import Verdict, answer_columns, with_item_fields
+from protoscore.asking.verdicts import Verdict, answer_columns
 from protoscore.schema import Status
 
 
@@ -80,6 +80,8 @@ def _counts(vote: Vote) -> bool:
 
 
 def _combine(field: Field, votes: list[Vote]) -> Vote:
+    if len(votes) == 1 and field.kind != "labels":
+        return votes[0]
     usable = [vote for vote in votes if _counts(vote)]
     if not usable:
         return Vote(Counter(vote.state for vote in votes).most_common(1)[0][0])
@@ -93,34 +95,24 @@ def _combine(field: Field, votes: list[Vote]) -> Vote:
     return Vote(usable[values.index(value)].state, list(value) if field.kind == "labels" else value)
 
 
-def decision_table(
-    protocol: Protocol, verdicts: Mapping[str, list[Verdict]], fields: Mapping[str, Mapping[str, Any]]
-) -> pa.Table:
-    """One row per item: its combined decision, how many replies it stands on, and the item's fields."""
-    schema = pa.schema(
-        [
-            ("item", pa.string()),
-            ("state", pa.string()),
-            ("abstained", pa.list_(pa.string())),
-            ("asked", pa.int32()),
-            ("usable", pa.int32()),
-            ("contested", pa.bool_()),
-            ("judges", pa.list_(pa.string())),
-            *answer_columns(protocol, protocol.decisions),
-        ]
-    )
-    rows = []
-    for item, some in verdicts.items():
-        decision = decide(protocol, some)
-        rows.append(
-            {
-                "item": item, "state": decision.state.value, "abstained": list(decision.abstained), "asked": decision.asked,
-                "usable": decision.usable, "contested": decision.contested, "judges": _in_turn(v.judge for v in some),
-                **{f"answer_{name}": (decision.answer or {}).get(name) for name in protocol.decisions},
-                **{f"state_{name}": state.value for name, state in decision.states.items()},
-            }
-        )  # fmt: skip
-    return with_item_fields(pa.Table.from_pylist(rows, schema), list(verdicts), fields)
+def decision_columns(protocol: Protocol) -> list[tuple[str, pa.DataType]]:
+    """The columns of the table of decisions, but for the items' own."""
+    return [
+        ("item", pa.string()), ("state", pa.string()), ("abstained", pa.list_(pa.string())), ("asked", pa.int32()),
+        ("usable", pa.int32()), ("contested", pa.bool_()), ("judges", pa.list_(pa.string())),
+        *answer_columns(protocol, protocol.decisions),
+    ]  # fmt: skip
+
+
+def decision_row(protocol: Protocol, item: str, verdicts: list[Verdict]) -> dict[str, Any]:
+    """One row of that table: an item's combined decision, and how many replies it stands on."""
+    decision = decide(protocol, verdicts)
+    return {
+        "item": item, "state": decision.state.value, "abstained": list(decision.abstained), "asked": decision.asked,
+        "usable": decision.usable, "contested": decision.contested, "judges": _in_turn(v.judge for v in verdicts),
+        **{f"answer_{name}": (decision.answer or {}).get(name) for name in protocol.decisions},
+        **{f"state_{name}": state.value for name, state in decision.states.items()},
+    }  # fmt: skip
 
 
 def _in_turn(names: Iterable[str]) -> list[str]:

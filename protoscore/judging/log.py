@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from protoscore.folder import read_manifest
 from protoscore.judging.audit import audit, read_verdicts
 from protoscore.judging.injection import injection_rates
 from protoscore.judging.positions import positions
@@ -27,6 +28,8 @@ def print_audit(run: Path, state: str | None, repair: str | None, examples: int)
         for name, count in numbers.items():
             counts.add_row(what, escape(name), str(count), f"{count / found.verdicts:.1%}")
     console.print(counts)
+    for name in read_manifest(run).get("untaught", ()):
+        console.print(escape(f"{name} was never taught this protocol, so its answers mean nothing"))
     if len(found.judges) > 1:
         for name, states in found.judges.items():
             console.print(escape(f"{name}: " + ", ".join(f"{n} {s}" for s, n in states.items())))

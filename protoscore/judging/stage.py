@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,14 +15,16 @@ from protoscore.asking.dispatch import Budget, Patience
 from protoscore.asking.ledger import Spent
 from protoscore.asking.protocol import Protocol
 from protoscore.asking.questions import Robustness
-from protoscore.asking.stage import ONCE, PATIENT, UNLIMITED, AskingRun, by_item, opened, rehearse
-from protoscore.asking.verdicts import Verdict, verdict_table
+from protoscore.asking.stage import ONCE, PATIENT, UNLIMITED, AskingRun, grouped, opened, rehearse
+from protoscore.asking.verdicts import ItemColumns, Verdict, verdict_columns, verdict_row
 from protoscore.errors import ProtoscoreError
-from protoscore.folder import write_manifest, write_table, write_text
-from protoscore.judging.decide import decide, decision_table
+from protoscore.folder import table_writer, write_manifest, write_text
+from protoscore.judging.decide import decide, decision_columns, decision_row
 from protoscore.schema import Status
 from protoscore.sources.rows import RowSource, contents_of
 from protoscore.vlms import VLM
+
+PART = 5000  # rows of a table that are held before they are written
 
 
 class Judged(NamedTuple):
@@ -54,52 +57,87 @@ def judge_items(
     rehearse(protocol, items, judge, how)
     parameters = parameters_of(protocol, items, [judge, *([second] if second else [])], how)
     with opened(out, protocol, items, parameters, budget, patience) as run:
-        verdicts = run.ask(judge, how, ask_lost, retry=retry)
+        first, again = run.ask(judge, how, ask_lost, retry=retry), list[Verdict]()
         if second:
-            torn = {name for name, some in by_item(verdicts).items() if decide(protocol, some).contested}
-            verdicts += run.ask(second, Robustness(shuffle=how.shuffle), ask_lost, lambda item: item.id in torn)
-        return finish(run, verdicts, parameters)
+            torn = {name for name, some in grouped(first) if decide(protocol, some).contested}
+            again = list(run.ask(second, Robustness(shuffle=how.shuffle), ask_lost, lambda item: item.id in torn))
+        tally, shown, later = Tally(), ItemColumns(run.fields), dict(grouped(again))
+        with (
+            _rows(run.out / "verdicts.parquet", shown, verdict_columns(protocol)) as said,
+            _rows(run.out / "decisions.parquet", shown, decision_columns(protocol)) as decided,
+        ):
+            for name, some in grouped(first):
+                for verdict in some:
+                    said(verdict_row(protocol, tally.count(verdict)))
+                decided(decision_row(protocol, name, [*some, *later.get(name, ())]))
+            for verdict in again:
+                said(verdict_row(protocol, tally.count(verdict)))
+        return finish(run, tally, parameters)
 
 
-def finish(
-    run: AskingRun,
-    verdicts: list[Verdict],
-    parameters: dict[str, Any],
-    decisions: pa.Table | None = None,
-    screening: float = 0.0,
-) -> Judged:
-    """Write the tables and the manifest of a run.
+class Tally:
+    """What verdicts came to, counted as they pass."""
+
+    def __init__(self) -> None:
+        self.states, self.causes, self.repairs = Counter[str](), Counter[str](), Counter[str]()
+        self.unanswered = Counter[str]()  # reasons of the questions that got no reply
+        self.seconds = 0.0
+
+    @property
+    def verdicts(self) -> int:
+        return self.states.total()
+
+    def count(self, verdict: Verdict) -> Verdict:
+        parsed = verdict.parsed
+        self.states[parsed.state.value] += 1
+        self.causes.update([parsed.cause] if parsed.cause else [])
+        self.repairs.update(parsed.repairs)
+        self.unanswered.update([parsed.reason] if parsed.cause in ("transient", "permanent") else [])
+        self.seconds += verdict.reply.seconds
+        return verdict
+
+
+@contextmanager
+def _rows(path: Path, items: ItemColumns, columns: list[tuple[str, pa.DataType]]) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A table that is written as its rows come, and appears whole."""
+    waiting: list[dict[str, Any]] = []
+    with table_writer(path, items.schema(columns)) as writer:
+
+        def add(row: dict[str, Any]) -> None:
+            waiting.append(row)
+            if len(waiting) == PART:
+                writer.write_table(items.table(waiting, columns))
+                waiting.clear()
+
+        yield add
+        if waiting:
+            writer.write_table(items.table(waiting, columns))
+
+
+def finish(run: AskingRun, tally: Tally, parameters: dict[str, Any], screening: float = 0.0) -> Judged:
+    """Write the manifest of a run whose tables are written.
 
     Raises:
         ProtoscoreError: the run ended early; everything is written before that is said.
     """
-    if decisions is None:
-        decisions = decision_table(run.protocol, by_item(verdicts), run.fields)
-    write_table(run.out / "verdicts.parquet", verdict_table(run.protocol, verdicts, run.fields))
-    write_table(run.out / "decisions.parquet", decisions)
-    states = Counter(verdict.parsed.state.value for verdict in verdicts)
-    causes = Counter(verdict.parsed.cause for verdict in verdicts if verdict.parsed.cause)
-    repairs = Counter(repair for verdict in verdicts for repair in verdict.parsed.repairs)
+    states, spent = tally.states, run.ledger.spent
     write_manifest(
-        run.out, "judge", parameters, rows=len(verdicts), items=len(run.fields), states=dict(states), causes=dict(causes),
-        repairs=dict(repairs), complete=not run.stopped, fields=run.protocol.described(), untaught=run.untaught,
+        run.out, "judge", parameters, rows=tally.verdicts, items=len(run.fields), states=dict(states),
+        causes=dict(tally.causes), repairs=dict(tally.repairs), complete=not run.stopped, fields=run.protocol.described(),
+        untaught=run.untaught,
     )  # fmt: skip
-    spent = run.ledger.spent
     usage = spent._asdict() | {
-        "seconds": round(sum(verdict.reply.seconds for verdict in verdicts), 3),
+        "seconds": round(tally.seconds, 3),
         "screening_seconds": round(screening, 3),  # of a cascade's metric, in this process
         "without_reply": run.ledger.failures(),
     }
     write_text(run.out / "usage.json", json.dumps(usage, indent=2) + "\n")
-    unanswered = [verdict.parsed for verdict in verdicts if verdict.parsed.cause in ("transient", "permanent")]
-    if not run.stopped and unanswered and len(unanswered) == len(verdicts):
-        reason = Counter(parsed.reason for parsed in unanswered).most_common(1)[0][0]
-        raise ProtoscoreError(f"none of {len(verdicts)} questions got a reply ({reason}); run the same command again to go on")
+    if not run.stopped and tally.verdicts and tally.unanswered.total() == tally.verdicts:
+        reason = tally.unanswered.most_common(1)[0][0]
+        raise ProtoscoreError(f"none of {tally.verdicts} questions got a reply ({reason}); run the same command again to go on")
     if run.stopped:
-        missing = causes["not_asked"]
-        raise ProtoscoreError(
-            f"{run.stopped} ({len(verdicts) - missing} of {len(verdicts)} questions were come to; all is kept)"
-        )
+        asked = tally.verdicts - tally.causes["not_asked"]
+        raise ProtoscoreError(f"{run.stopped} ({asked} of {tally.verdicts} questions were come to; all is kept)")
     return Judged(len(run.fields), {s.value: states[s.value] for s in Status if states[s.value]}, run.asked_now, spent)
 
 

@@ -83,8 +83,8 @@ def _mean(field: Answered, resamples: int, seed: int) -> Estimate:
 def _kappa(one: Against, draw: tuple[Any, int, int]) -> Estimate:
     """Agreement with the truth on the field's own scale; abstentions, and truths off the scale, are left out."""
     scale = [label for label in one.answered.labels if label not in one.answered.withholding]
-    given = [text if ok else None for text, ok in zip(one.answered.given, one.answered.claimed, strict=True)]
-    true = [text if text in scale else None for text in one.truth]
+    given: Any = [text if ok else None for text, ok in zip(one.answered.given, one.answered.claimed, strict=True)]
+    true: Any = [text if text in scale else None for text in one.truth]
     return cohen_kappa(given, true, scale, "quadratic", *draw)
 
 

@@ -49,7 +49,8 @@ def arrange(spec: SceneSpec, rng: random.Random) -> list[Placed]:
     mirrored = [rng.random() < 0.5 for _ in range(1 + len(SLOTS))]
     placed = [p._replace(mirrored=m and sprite(p.key).mirror) for p, m in zip(_stand(spec, rng), mirrored, strict=False)]
     if spec.layout_relation in ("in_front", "behind"):
-        return [placed[0], _overlapping(*placed, spec.layout_relation == "in_front", rng)]
+        main, extra = placed
+        return [main, _overlapping(main, extra, spec.layout_relation == "in_front", rng)]
     return placed
 
 

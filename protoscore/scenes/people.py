@@ -91,6 +91,13 @@ class Worker(Strict):
     profession: str
 
 
+class Two(Strict):
+    """What a picture of two people side by side must show."""
+
+    left: Person
+    right: Person
+
+
 def random_person(rng: random.Random, cue: float = 0.55) -> Person:
     """A person whose religion and disability are shown with probability ``cue`` each."""
     age: Age = rng.choice(("child", "young adult", "elderly", "unspecified"))

@@ -153,7 +153,7 @@ class VieScore:
         from protoscore.vlms import Reply
 
         failed: dict[str, Reply] = {}
-        lost = self._ledger.lost(questions)  # before new ones are in flight
+        lost = self._ledger.lost() & questions.keys()  # before new ones are in flight
         if not self._stopped:
             known = lost | set(self._ledger.replies(questions))
             asking = Asking(self._judge, self._ledger, self._budget, Patience())

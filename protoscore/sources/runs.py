@@ -49,11 +49,17 @@ def run_records(run: Path, asked: Rows | None = None, place: str | None = None) 
     files = [run / TABLES[manifest["stage"]]]
     if place is not None and "pairs" in manifest["parameters"]:
         return _beside(records, Path(place), files)
-    if asked is not None and records and _fits(asked, records):
-        return _Joined(records, asked, own)
-    without = ListedRecords(records, lambda record: {}, files)
-    without.notes = [f"{run}: the pictures that it was about are not at hand, so its rows are texts; name them with --source"]
-    return without
+    first = None
+    if asked is not None and records:
+        first = next((row for row in asked.rows() if row.id == records[0]["item"]), None)
+        if first is not None and first.images:
+            return _Joined(records, asked, own)
+    texts = ListedRecords(records, lambda record: {}, files)
+    if first is None:
+        texts.notes = [
+            f"{run}: what it was about is not at hand, so its rows are texts without pictures; name it with --source"
+        ]
+    return texts
 
 
 def _told(record: dict[str, Any]) -> dict[str, Any]:
@@ -74,11 +80,6 @@ def _beside(records: list[dict[str, Any]], place: Path, files: list[Path]) -> Re
         return {"image": paths[record["image"]][1]}
 
     return ListedRecords(records, pictures, files, {path: name for name, path in paths.values()})
-
-
-def _fits(asked: Rows, records: list[dict[str, Any]]) -> bool:
-    """Whether the first item is among what is said to have been asked about, and has pictures."""
-    return any(row.images for row in asked.rows() if row.id == records[0]["item"])
 
 
 class _Joined:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -50,8 +49,9 @@ def encode(ratings: ArrayLike, labels: Sequence[Any] | None = None) -> tuple[NDA
 def _scale(ratings: NDArray) -> Sequence[int] | None:
     """The grades from the lowest to the highest; None where ratings are something else, or further apart than grades are."""
     seen = {v for v in ratings.ravel().tolist() if v is not None and v == v}
-    whole = seen and all(isinstance(v, Real) and not isinstance(v, bool) and v == int(v) for v in seen)
-    return range(int(min(seen)), int(max(seen)) + 1) if whole and max(seen) - min(seen) <= MOST_GRADES else None
+    grades = {int(v) for v in seen if isinstance(v, int | float | np.number) and not isinstance(v, bool) and v == int(v)}
+    small = seen and len(grades) == len(seen) and max(grades) - min(grades) <= MOST_GRADES
+    return range(min(grades), max(grades) + 1) if small else None
 
 
 def _sorted(labels: set) -> list:

@@ -1,4 +1,4 @@
-"""The five quantities that tell understanding from a shortcut, from the scores of a triplet's four cells.
+"""The quantities that tell understanding from a shortcut, from the scores of a triplet's four cells and of its foils.
 
 With s(subject, state) the score of a cell under the same neutral text:
 
@@ -7,6 +7,12 @@ With s(subject, state) the score of a cell under the same neutral text:
 * semantic sensitivity: mean over the two subjects of P[s(subject, correct) > s(subject, violated)], ideal 1
 * prototype preference: mean over the two states of P[s(proto, state) > s(non, state)], ties half, ideal 0.5
 * bias gap: congruent minus incongruent accuracy, ideal 0; above 0 prototypicality bias, below 0 the opposite shortcut
+
+The four cells share every noun of the text, so these five say nothing of whether a metric reads those. Foils do, right
+pictures with one element of the text replaced by another:
+
+* element sensitivity: mean over the two subjects of P[s(subject, correct) > s(foil)], ideal 1; of each element (the extra
+  thing, the environment, the subject), and over all three
 
 ``>`` is strict: a tie is a failure, and is counted apart. A cell without a score leaves its comparison out, and is counted.
 """
@@ -28,6 +34,13 @@ class FiveQuantities(NamedTuple):
     sensitivity: Estimate
     preference: Estimate
     gap: Estimate
+
+
+class ElementSensitivity(NamedTuple):
+    extra: Estimate
+    environment: Estimate
+    subject: Estimate
+    all: Estimate
 
 
 def five_quantities(
@@ -60,6 +73,43 @@ def comparisons(
     return wins, valid, ties
 
 
+def element_sensitivity(
+    correct: ArrayLike, foils: ArrayLike, clusters: ArrayLike, resamples: int = 2000, seed: int = 0
+) -> ElementSensitivity:
+    """Element sensitivity with 95 % cluster-bootstrap intervals.
+
+    Args:
+        correct: (n, 2) scores of the right pictures of both subjects, higher is better, NaN where there is none.
+        foils: (n, 3, 2) scores of their foils, by element: another extra thing, another environment, another subject.
+        clusters: (n,) triplet of each row.
+    """
+    wins, valid, ties = element_comparisons(correct, foils)
+    samples = cluster_bootstrap(wins, valid, clusters, resamples, seed)
+    return elements_of(wins, valid, ties, samples, len(np.unique(np.asarray(clusters))))
+
+
+def element_comparisons(
+    correct: ArrayLike, foils: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Wins, validity and ties, each (rows, 6), of the right pictures against their foils, element by element.
+
+    Raises:
+        ConfigError: the scores have other shapes than (rows, 2) and (rows, 3, 2).
+    """
+    right, other = np.asarray(correct, float), np.asarray(foils, float)
+    if right.ndim != 2 or right.shape[1] != 2 or other.shape != (len(right), 3, 2):
+        raise ConfigError(
+            f"scores of foils have the shape (rows, 3, 2) and of right pictures (rows, 2), not {other.shape} and {right.shape}"
+        )
+    return _compare(np.repeat(right[:, None], 3, axis=1).reshape(-1, 6), other.reshape(-1, 6), 0.0)
+
+
+def elements_of(wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray, clusters: int) -> ElementSensitivity:
+    """Element sensitivity from :func:`element_comparisons` and their resampled rates, (resamples, 6)."""
+    columns = ([0, 1], [2, 3], [4, 5], list(range(6)))
+    return ElementSensitivity(*(_mean_rate(part, wins, valid, ties, samples, clusters) for part in columns))
+
+
 def quantities_of(wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray, clusters: int) -> FiveQuantities:
     """The five quantities from :func:`comparisons` and their resampled rates.
 
@@ -69,11 +119,7 @@ def quantities_of(wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray
     """
 
     def estimate(columns: list[int]) -> Estimate:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            value = float(np.mean(wins[:, columns].sum(0) / valid[:, columns].sum(0)))
-        low, high = rate_interval(value, samples[:, columns].mean(1), clusters)
-        n = int(valid[:, columns].sum())
-        return Estimate(value, low, high, n, len(wins) * len(columns) - n, int(ties[:, columns].sum()))
+        return _mean_rate(columns, wins, valid, ties, samples, clusters)
 
     incongruent, congruent = estimate([0]), estimate([1])
     gap = congruent.value - incongruent.value
@@ -84,6 +130,15 @@ def quantities_of(wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray
     n, left_out = incongruent.n + congruent.n, incongruent.left_out + congruent.left_out
     gap_estimate = Estimate(gap, low, high, n, left_out, incongruent.ties + congruent.ties)
     return FiveQuantities(incongruent, congruent, estimate([2, 3]), estimate([4, 5]), gap_estimate)
+
+
+def _mean_rate(columns: list[int], wins: NDArray, valid: NDArray, ties: NDArray, samples: NDArray, clusters: int) -> Estimate:
+    """The mean of the rates of some comparisons."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = float(np.mean(wins[:, columns].sum(0) / valid[:, columns].sum(0)))
+    low, high = rate_interval(value, samples[:, columns].mean(1), clusters)
+    n = int(valid[:, columns].sum())
+    return Estimate(value, low, high, n, len(wins) * len(columns) - n, int(ties[:, columns].sum()))
 
 
 def _compare(high: NDArray, low: NDArray, tie: float) -> tuple[NDArray, NDArray, NDArray]:

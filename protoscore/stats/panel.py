@@ -6,17 +6,25 @@ all of them are paired. Sums of wins are whole or half numbers, which float32 ad
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from protoscore.stats.pairwise import FiveQuantities, comparisons, quantities_of
+from protoscore.stats.pairwise import (
+    ElementSensitivity,
+    FiveQuantities,
+    comparisons,
+    element_comparisons,
+    elements_of,
+    quantities_of,
+)
 from protoscore.stats.resampling import CHUNK, Estimate, cluster_index, cluster_weights, exact_bound, interval
 
 Groups = Mapping[str, NDArray[np.bool_]]
+Found = TypeVar("Found")
 
 
 class Draws:
@@ -70,17 +78,31 @@ def five_quantities_by_group(scores: ArrayLike, draws: Draws, groups: Groups) ->
     Returns:
         One dict a scorer, by group; for a group of all rows the same as :func:`five_quantities`.
     """
-    tables = [comparisons(*np.asarray(table, float).T) for table in np.asarray(scores, float)]
+    return _by_group([comparisons(*table.T) for table in np.asarray(scores, float)], quantities_of, draws, groups)
+
+
+def elements_by_group(
+    correct: ArrayLike, foils: ArrayLike, draws: Draws, groups: Groups
+) -> list[dict[str, ElementSensitivity]]:
+    """Element sensitivity of every scorer in every group of rows; of (scorers, rows, 2) and (scorers, rows, 3, 2) scores."""
+    tables = [element_comparisons(*pair) for pair in zip(np.asarray(correct, float), np.asarray(foils, float), strict=True)]
+    return _by_group(tables, elements_of, draws, groups)
+
+
+def _by_group(
+    tables: list[tuple[NDArray, NDArray, NDArray]], estimates: Callable[..., Found], draws: Draws, groups: Groups
+) -> list[dict[str, Found]]:
+    """``estimates`` of the wins, validity and ties, each (rows, 6), of every scorer in every group."""
     columns = np.hstack([np.hstack([wins, valid]) for wins, valid, _ in tables])
     samples = draws.group_sums(columns, groups)
-    found: list[dict[str, FiveQuantities]] = [{} for _ in tables]
+    found: list[dict[str, Found]] = [{} for _ in tables]
     for name, rows in groups.items():
         units = draws.units_in(rows)
         for number, (wins, valid, ties) in enumerate(tables):
             here = samples[name][:, number * 12 : number * 12 + 12].astype(np.float64)
             with np.errstate(invalid="ignore", divide="ignore"):
                 rates = here[:, :6] / here[:, 6:]
-            found[number][name] = quantities_of(wins[rows], valid[rows], ties[rows], rates, units)
+            found[number][name] = estimates(wins[rows], valid[rows], ties[rows], rates, units)
     return found
 
 

@@ -1,7 +1,8 @@
-"""What leaves and enters by the wire: pictures as data URIs, a client that keeps to the named host, and errors without keys."""
+"""What leaves and enters by the wire: pictures as data URIs, calls that keep to the named host, and errors without keys."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import email.utils
 import io
@@ -9,12 +10,13 @@ import json
 import re
 import time
 import zlib
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+import aiohttp
 import httpx2
-from huggingface_hub import AsyncInferenceClient
-from huggingface_hub.errors import HfHubHTTPError, InferenceTimeoutError
 from PIL import Image
 
 from protoscore.vlms import Reply
@@ -52,60 +54,65 @@ class Packed(Exception):
     """A reply that is packed in a way that was not asked for and is not read here."""
 
 
-class Client(AsyncInferenceClient):
-    """The Hub's client with three differences: it follows no redirect, it reads no endless reply, packed or not, and a server
-    named by ``base_url`` gets ``response_format`` as OpenAI-compatible servers document it (the Hub's client writes TGI's older
-    form). Proxies and certificates are those of the environment (``HTTPS_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``).
+class Response(NamedTuple):
+    """What a server sent back, unpacked."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        """Raises: ValueError, TypeError: it is not a JSON object."""
+        found = json.loads(self.body)
+        if not isinstance(found, dict):
+            raise TypeError("not a JSON object")
+        return found
+
+
+class Wire:
+    """Calls to one server, which the user named: no redirect is followed, no endless reply read, packed or not. Proxies and
+    certificates are those of the environment (``HTTPS_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``).
+
+    Args:
+        timeout: seconds for a whole call.
+        longest: bytes of a reply that are read, after unpacking.
     """
 
-    async def _get_async_client(self) -> httpx2.AsyncClient:
-        if self._async_client is None:
-            client = httpx2.AsyncClient(follow_redirects=False, event_hooks={"response": [_bound]})
-            self._async_client = await self.exit_stack.enter_async_context(client)
-        return self._async_client
+    def __init__(self, url: str, key: str, timeout: float, longest: int = LONGEST_BODY):
+        self._url, self._timeout, self._longest = url.rstrip("/"), timeout, longest
+        self._headers = {"accept-encoding": "identity"} | ({"authorization": f"Bearer {key}"} if key else {})
+        parts, proxies = urlsplit(url), getproxies()
+        self._proxy = None if proxy_bypass(parts.hostname or "") else proxies.get(parts.scheme)
+        self._session: aiohttp.ClientSession | None = None
 
-    async def _inner_post(self, request_parameters: Any, *, stream: bool = False) -> Any:
-        body, headers = request_parameters.json, request_parameters.headers
-        headers["accept-encoding"] = "identity"
-        form = body.get("response_format") or {}
-        if "value" in form and str(self.model).startswith(("http://", "https://")):
-            body["response_format"] = json_format(form["value"])
-        data = await super()._inner_post(request_parameters, stream=stream)
-        if isinstance(data, bytes) and not data.lstrip().startswith(b"{"):
-            raise TypeError("not a JSON object")
-        return data
+    async def call(self, method: str, path: str, **sent: Any) -> Response:
+        """Raises: TooLong, Redirected, Packed, TimeoutError, aiohttp.ClientError."""
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=0, ssl=httpx2.create_ssl_context())
+            no_limit = aiohttp.ClientTimeout(total=None)
+            self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False, timeout=no_limit)
+        how: dict[str, Any] = {"headers": self._headers, "allow_redirects": False, "proxy": self._proxy, **sent}
+        async with asyncio.timeout(self._timeout), self._session.request(method, f"{self._url}/{path}", **how) as response:
+            if response.status in (301, 302, 303, 307, 308):
+                raise Redirected
+            return Response(response.status, response.headers, await self._read(response))
 
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
-async def _bound(response: httpx2.Response) -> None:
-    """Before a body is read: refuse what leads elsewhere, and limit what is read, after unpacking."""
-    if response.is_redirect:
-        raise Redirected
-    packing = response.headers.get("content-encoding", "identity").strip().lower()
-    if packing not in ("identity", "", "gzip", "deflate"):
-        raise Packed(packing)
-    assert isinstance(response.stream, httpx2.AsyncByteStream)
-    response.stream = _BoundedStream(response.stream, unpack=packing in ("gzip", "deflate"))
-    response.headers.pop("content-encoding", None)  # it is unpacked here, where its size is known
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream, unpack: bool):
-        self._inner = inner
-        self._unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32) if unpack else None  # 32: gzip or zlib, by its header
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size, start = 0, b""
-        async for chunk in self._inner:
-            if self._unpacker is not None:
-                chunk = self._unpacker.decompress(chunk, LONGEST_BODY + 1 - size)
-            start = (start + chunk)[:LONGEST_BODY] if len(start) < LONGEST_BODY else start
-            size += len(chunk)
-            if size > LONGEST_BODY:
-                raise TooLong(start)
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        packing = response.headers.get("content-encoding", "identity").strip().lower()
+        if packing not in ("identity", "", "gzip", "deflate"):
+            raise Packed(packing)
+        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32) if packing in ("gzip", "deflate") else None  # 32: by its header
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            body += unpacker.decompress(chunk, self._longest + 1 - len(body)) if unpacker else chunk
+            if len(body) > self._longest:
+                raise TooLong(bytes(body[: self._longest]))
+        return bytes(body)
 
 
 def json_format(schema: dict[str, Any]) -> dict[str, Any]:
@@ -150,20 +157,18 @@ def failure_of(error: Exception, key: str, address: str = "the server") -> Reply
         return Reply(
             failure="fatal", reason=f"{address} packs its replies ({scrubbed(str(error), key)}), which is not read here"
         )
-    if isinstance(error, HfHubHTTPError) and error.response is not None:
-        return _of_status(error.response, key)
-    if isinstance(error, httpx2.ConnectError):
+    if isinstance(error, aiohttp.ClientConnectorError):
         return _unconnected(error, key, address)
-    if isinstance(error, (InferenceTimeoutError, TimeoutError, httpx2.TimeoutException)):
+    if isinstance(error, TimeoutError):
         return Reply(failure="transient", reason=f"no reply in time from {address}")
-    if isinstance(error, httpx2.TransportError):
+    if isinstance(error, aiohttp.ClientError):
         return Reply(failure="transient", reason=f"connection to {address} failed ({type(error).__name__})")
     if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError, AttributeError, zlib.error)):
         return Reply(failure="transient", reason=f"the reply is not what a chat server sends ({type(error).__name__})")
     return Reply(failure="permanent", reason=scrubbed(f"{type(error).__name__}: {error}", key))
 
 
-def _unconnected(error: httpx2.ConnectError, key: str, address: str) -> Reply:
+def _unconnected(error: aiohttp.ClientConnectorError, key: str, address: str) -> Reply:
     """Nothing was sent. A certificate stays as it is, however often it is shown."""
     said = scrubbed(str(error), key) or "no connection"
     if "certificate" in said.lower():
@@ -174,13 +179,14 @@ def _unconnected(error: httpx2.ConnectError, key: str, address: str) -> Reply:
     )
 
 
-def _of_status(response: httpx2.Response, key: str) -> Reply:
-    status, text = response.status_code, response.text[:2000]
+def of_status(answered: Response, key: str) -> Reply:
+    """The reply that an error status amounts to."""
+    status, text = answered.status, answered.body[:8000].decode("utf-8", "replace")[:2000]
     said = scrubbed(f"HTTP {status}: {_message(text)}", key)
     if _NO_QUOTA.search(text):
         return Reply(failure="fatal", reason=f"the account has nothing left to pay with ({said})")
     if is_passing(status):
-        return Reply(failure="transient", reason=f"HTTP {status}", retry_after=retry_after(response.headers))
+        return Reply(failure="transient", reason=f"HTTP {status}", retry_after=retry_after(answered.headers))
     if _FILTERED.search(text):
         return Reply("", "content_filter")
     if status in _FATAL:
@@ -222,7 +228,7 @@ def _message(text: str) -> str:
         return text
 
 
-def retry_after(headers: httpx2.Headers) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait by ``Retry-After``, which holds seconds or a date; None when there is none that can be read."""
     value = headers.get("retry-after", "").strip()
     if not value:

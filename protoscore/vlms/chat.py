@@ -13,7 +13,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ from protoscore.errors import ConfigError
 from protoscore.vlms import Reply, Request
 
 if TYPE_CHECKING:
-    from protoscore.vlms._wire import Client
+    from protoscore.vlms._wire import Wire
 
 
 LARGE = 512 * 512  # pixels
@@ -70,7 +70,7 @@ class Chat:
         self._timeout, self._longest_bytes = timeout, longest_bytes
         self._left_out = set() if response_format == "auto" else {"response_format"}  # what this server does not take
         self._answered = False
-        self._client: Client | None = None
+        self._wire: Wire | None = None
         shown = PurePath(self._model).name if self._model.startswith(("/", ".", "~")) else self._model  # no path in a manifest
         self.name, self.revision, self.concurrency = f"chat:{shown}", revision, concurrency
         if not self._model or response_format not in ("auto", "off"):
@@ -84,39 +84,50 @@ class Chat:
         return [await self._one(request) for request in requests]
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+        if self._wire is not None:
+            await self._wire.close()
+            self._wire = None
 
     async def _one(self, request: Request) -> Reply:
-        from protoscore.vlms._wire import failure_of, refused_parameter
+        from protoscore.vlms._wire import failure_of
 
         start, left_out = time.perf_counter(), frozenset(self._left_out)
         try:
-            async with asyncio.timeout(self._timeout):
-                reply = self._read(await self._call(request, left_out))
+            reply = await self._asked(request, left_out)
         except Exception as error:  # whatever went wrong becomes a state, without the key
             reply = failure_of(error, self._key, self._address)
         self._answered = self._answered or reply.sent
-        refused = refused_parameter(reply)
-        if refused and refused not in left_out:
-            self._left_out.add(refused)
-            reply = Reply(failure="transient", reason=f"the server takes no {refused}; asked without")
+        reply = self._without_what_is_refused(reply, left_out)
         if not reply.sent and not self._answered:  # nobody was ever there: waiting helps as little as asking all the others
             reply = reply._replace(failure="fatal")
         return reply._replace(seconds=time.perf_counter() - start)
+
+    def _without_what_is_refused(self, reply: Reply, left_out: frozenset[str]) -> Reply:
+        """A complaint about a parameter is a reason to ask once more, without it."""
+        from protoscore.vlms._wire import refused_parameter
+
+        refused = refused_parameter(reply)
+        if not refused or refused in left_out:
+            return reply
+        self._left_out.add(refused)
+        return Reply(failure="transient", reason=f"the server takes no {refused}; asked without")
 
     @property
     def _address(self) -> str:
         return self._url or "Hugging Face's Inference Providers"
 
-    async def _call(self, request: Request, left_out: frozenset[str]) -> Any:
-        from protoscore.vlms._wire import Client, data_uri, json_format
+    async def _asked(self, request: Request, left_out: frozenset[str]) -> Reply:
+        from protoscore.vlms._wire import Wire, of_status
 
-        if self._client is None:
-            target = {"base_url": self._url} if self._url else {"model": self._model, "provider": self._provider}
-            # A placeholder key keeps the client from sending the user's Hub token to another host.
-            self._client = Client(api_key=self._key or "none", timeout=self._timeout, **target)  # type: ignore[arg-type]
+        if self._wire is None:
+            self._wire = Wire(self._url or _router(), self._key, self._timeout)
+        answered = await self._wire.call("POST", "chat/completions", json=await self._body(request, left_out))
+        return self._read(answered.json()) if answered.status < 400 else of_status(answered, self._key)
+
+    async def _body(self, request: Request, left_out: frozenset[str]) -> dict[str, Any]:
+        """What is sent for one question."""
+        from protoscore.vlms._wire import data_uri, json_format
+
         side = self.parameters["longest_side"]
         uris = []
         for image in request.images:  # a large picture must not hold up the other calls
@@ -131,26 +142,26 @@ class Chat:
             "max_tokens": self.parameters["max_tokens"], "temperature": self.parameters["temperature"], "seed": request.seed,
             "response_format": json_format(dict(request.schema)),
         }  # fmt: skip
-        sent = {name: value for name, value in sent.items() if name not in left_out}
         if "max_tokens" in left_out:
-            sent["extra_body"] = {"max_completion_tokens": self.parameters["max_tokens"]}
-        return await self._client.chat_completion([{"role": "user", "content": content}], model=self._model, **sent)
+            sent["max_completion_tokens"] = sent["max_tokens"]
+        kept = {name: value for name, value in sent.items() if name not in left_out and value is not None}
+        model = self._model if self._url or self._provider == "auto" else f"{self._model}:{self._provider}"
+        return {"model": model, "messages": [{"role": "user", "content": content}], **kept}
 
-    def _read(self, completion: Any) -> Reply:
+    def _read(self, completion: Mapping[str, Any]) -> Reply:
         """A completed call as a reply, or why it is none: some servers answer 200 with a failure inside."""
         from protoscore.vlms._wire import is_passing, scrub_key, scrubbed, tokens
 
-        error = getattr(completion, "error", None)
-        choices = getattr(completion, "choices", None) or []
-        if error:
+        if error := completion.get("error"):
             code = error.get("code") if isinstance(error, dict) else None
             failure: Any = "permanent" if code is not None and not is_passing(code) else "transient"
             return Reply(failure=failure, reason=scrubbed(f"the server says: {error}", self._key))
-        if not choices:
-            said = getattr(completion, "detail", None) or getattr(completion, "message", None) or "no answer in the reply"
+        if not (choices := completion.get("choices")):
+            said = completion.get("detail") or completion.get("message") or "no answer in the reply"
             return Reply(failure="transient", reason=scrubbed(f"the server says: {said}", self._key))
-        usage = getattr(completion, "usage", None)
-        tokens_in, tokens_out = tokens(getattr(usage, "prompt_tokens", None)), tokens(getattr(usage, "completion_tokens", None))
+        usage = completion.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
+        tokens_in, tokens_out = tokens(usage.get("prompt_tokens")), tokens(usage.get("completion_tokens"))
         cost = None
         if self._prices and tokens_in is not None and tokens_out is not None:
             cost = (tokens_in * self._prices[0] + tokens_out * self._prices[1]) / 1e6
@@ -160,17 +171,24 @@ class Chat:
         return Reply(scrub_key(text, self._key), finish, tokens_in, tokens_out, cost=cost)
 
 
-def _text_of(choice: Any) -> tuple[str, str]:
+def _text_of(choice: Mapping[str, Any]) -> tuple[str, str]:
     """What a model said and how it ended. What is not an answer (reasoning alone, a call of a tool) is kept as it came."""
-    message, finish = choice.message, str(choice.finish_reason or "")
-    if isinstance(message.content, str) and message.content:
-        return message.content, finish
-    if refusal := getattr(message, "refusal", None):
+    message, finish = choice["message"], str(choice.get("finish_reason") or "")
+    if isinstance(message.get("content"), str) and message["content"]:
+        return message["content"], finish
+    if refusal := message.get("refusal"):
         return str(refusal), "content_filter"
-    if calls := getattr(message, "tool_calls", None):
-        return json.dumps({"tool_calls": calls}, default=str, ensure_ascii=False), finish
-    thought = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
+    if calls := message.get("tool_calls"):
+        return json.dumps({"tool_calls": calls}, ensure_ascii=False), finish
+    thought = message.get("reasoning_content") or message.get("reasoning")
     return (f"<think>{thought}" if thought else ""), finish
+
+
+def _router() -> str:
+    """Where Inference Providers speak OpenAI's protocol."""
+    from huggingface_hub.constants import INFERENCE_PROXY_TEMPLATE
+
+    return INFERENCE_PROXY_TEMPLATE.format(provider="v1")
 
 
 def _model_and_server(source: str) -> tuple[str, str]:

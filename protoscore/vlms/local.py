@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _REASONING = re.compile("think|thought|reason|channel|message", re.IGNORECASE)
-TAUGHT = "taught.json"  # beside weights that know some protocols only: their versions, by name
+TAUGHT = "taught.json"  # beside weights that know some protocols only: their versions, by name, and how many questions they had
 TINY = Path(str(files("protoscore") / "assets" / "scene-judge-tiny"))
 
 
@@ -79,7 +79,8 @@ class Local:
         self.batch_size = batch_size
         self.name = f"local:{source if source and not Path(source).is_dir() else checkpoint.path.name}"
         self.revision = checkpoint.revision
-        self.taught = _taught(checkpoint.path)
+        taught = read_taught(checkpoint.path)
+        self.taught: dict[str, str] | None = taught["protocols"] if taught else None
         self.parameters: dict[str, Any] = {
             "answers": answers, "max_tokens": max_tokens, "temperature": temperature,
             "dtype": str(self.model.dtype).removeprefix("torch."),
@@ -241,8 +242,8 @@ def _load(checkpoint: Any, **options: Any) -> tuple[Any, Any, Any]:
     return (reader, reader.tokenizer, model) if sees else (None, reader, model)
 
 
-def _taught(folder: Path) -> dict[str, str] | None:
-    """Protocols, by name, and their versions, where a model says that it knows these only."""
+def read_taught(folder: Path) -> dict[str, Any] | None:
+    """``protocols`` and ``questions`` of :data:`TAUGHT`, where a model says that it knows some protocols only."""
     path = folder / TAUGHT
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 

@@ -213,3 +213,20 @@ def test_two_alternatives_change_places_and_the_answer_is_about_the_items_own():
     with pytest.raises(ConfigError, match="3 pictures"):
         check_item(protocol, item._replace(images=item.images[:3]), Silent, Robustness())
     assert Counter(ask.swapped for ask in asks(pair_protocol(images=False), item, Robustness(samples=3))) == {False: 3, True: 3}
+
+
+def test_an_item_may_hold_one_of_two_abstentions_and_the_other_is_added():
+    """``diversity/attribute_value``: "other" and "not visible" are two answers, each with its own spellings."""
+    protocol = load_protocol("diversity/attribute_value")
+    item = {"concept": "apple", "attribute": "color"}
+    plain, own = (protocol.of(item | {"values": values}) for values in (["red", "green"], ["red", "None of these", "green"]))
+    assert plain.labels()["value"] == ("red", "green", "other", "not visible")
+    assert own.labels()["value"] == ("red", "None of these", "green", "not visible")
+    assert own.abstains["value"] == ("None of these", "not visible")
+    for protocol_, reply, label in (
+        (plain, '"none of these"', "other"), (plain, '"can\u2019t be seen"', "not visible"), (plain, "null", "not visible"),
+        (own, '"other"', "None of these"), (own, '"Not visible"', "not visible"), (own, '"RED"', "red"),
+    ):  # fmt: skip
+        read = parse(protocol_, f'{{"value": {reply}}}', "stop")
+        assert read.answer["value"] == label, reply
+        assert read.state is (Status.OK if label == "red" else Status.ABSTAINED)

@@ -14,7 +14,7 @@ import torch
 from protoscore.asking.protocol import load_protocol
 from protoscore.vlms import Request
 from protoscore.vlms.local import Local, create
-from training.embedded.judge_scenes import example
+from training.embedded.tasks import example
 
 REQUESTS, BATCHES, ROUNDS, TOKENS = 128, (1, 16, 32), 3, 48
 PROTOCOLS = "fairjudge/attributes", "fairjudge/alignment", "protobias/image_filter"

@@ -24,7 +24,7 @@ from protoscore.catalog import names
 from protoscore.errors import DatasetError, UnknownName
 from protoscore.folder import write_manifest
 from protoscore.reporting.scorer_cards import all_facts, print_card, print_list
-from protoscore.stats.pairwise import five_quantities
+from protoscore.stats.pairwise import element_sensitivity, five_quantities
 
 ROWS, KINDS = (
     240,
@@ -132,7 +132,8 @@ def test_a_leaderboard_row_says_what_was_measured_on_what(run):
 
 def test_the_page_says_the_answer_first_and_stands_alone(run):
     page = (run / "report.html").read_text()
-    assert page.index("Reads the text") < page.index("Prototypicality bias") < page.index("<h2>")
+    assert page.index("Prototypicality bias") < page.index("Reads the detail") < page.index("<h2>")  # good news, bad, neither
+    assert "it was not scored" in page and "Does it read the nouns?" not in page
     assert "<script" not in page and "http" not in page and "&lt;none&gt;" in page and "not photographs" in page
     for title in (
         "People and metrics",
@@ -168,7 +169,7 @@ def test_two_pictures_a_text_are_reported_as_what_they_are(run, tmp_path):
     report(tmp_path, ProtoBias(resamples=100))
     page = (tmp_path / "report.html").read_text()
     assert "only the paper's accuracy can be measured" in page and "Prefers the typical picture" in page
-    assert "Incongruent against congruent" not in page and "Reads the text" not in page
+    assert "Incongruent against congruent" not in page and "Reads the" not in page
     assert body(tmp_path)["estimates"]["reads"]["all"]["congruent"]["value"] is None
 
 
@@ -176,7 +177,16 @@ def test_few_pairs_are_not_called_understanding():
     scores = np.tile([2.0, 1.0, 2.0, 1.0], (20, 1)).T
     few, many = (five_quantities(*np.tile(scores, n), clusters=np.arange(20 * n), resamples=100) for n in (1, 10))
     assert reading(few).verdict == "seems to read the text" and "20 pairs are too few" in reading(few).text
-    assert reading(many).verdict == "reads the text"
+    right, wrong = np.ones((200, 2)), np.zeros((200, 3, 2))
+    elements = [element_sensitivity(right[:n], wrong[:n], np.arange(n), resamples=100) for n in (20, 200)]
+    assert reading(many).verdict == "reads the detail" and reading(many, elements[0]).verdict == "seems to read the text"
+    wrong[:40, 2] = 2.0  # another subject wins in a fifth of the rows, then in half of them
+    less = reading(many, element_sensitivity(right, wrong, np.arange(200), resamples=100))
+    assert less.verdict == "reads the text, the subject less surely" and less.tone == "neutral" and "0.800" in less.text
+    wrong[:100, 2] = 2.0
+    blind = reading(many, element_sensitivity(right, wrong, np.arange(200), resamples=100))
+    assert blind.verdict == "reads the detail, not the subject" and blind.tone == "bad"
+    assert reading(many, elements[1]).verdict == "reads the text" and reading(many, elements[1]).tone == "good"
 
 
 @pytest.mark.parametrize(

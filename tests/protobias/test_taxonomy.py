@@ -105,8 +105,9 @@ def test_articles_follow_the_sound(noun, article):
 
 def test_an_exhausted_taxonomy_says_how_many_there_are():
     only = {"penguin", "robin"}
-    triplets = write(TAXONOMY, {"animals": 10**9}, refuses=lambda subject: None if subject in only else "not now")
+    few = TAXONOMY.model_copy(update={"sentences": {knob: frames[:1] for knob, frames in TAXONOMY.sentences.items()}})
+    triplets = write(few, {"animals": 10**9}, refuses=lambda subject: None if subject in only else "not now")
     seen = []
     with pytest.raises(ConfigError, match=r"yields only \d+ distinct animals triplets"):
         seen.extend(triplets)
-    assert 1000 < len({(t.text, t.adversarial) for t in seen}) == len(seen)
+    assert 300 < len({(t.text, t.adversarial) for t in seen}) == len(seen)

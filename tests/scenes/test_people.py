@@ -26,7 +26,8 @@ from protoscore.scenes.people import (
     random_person,
 )
 from protoscore.schema import Status
-from training.embedded import judge_scenes
+from training.embedded import tasks
+from training.embedded.tasks import people as people_tasks
 
 
 def pixels(person: Person, seed: int = 3) -> np.ndarray:
@@ -73,22 +74,23 @@ def test_the_same_seed_draws_the_same_people():
     assert draw_two(person, person, 1, 80).size == (80, 80)
 
 
-@pytest.mark.parametrize("task", [*judge_scenes.TASKS])
+@pytest.mark.parametrize("task", [*tasks.TASKS])
 def test_right_answers_are_answers_of_the_protocol_and_not_all_the_same(task):
     import json
 
     protocol = load_protocol(task)
-    drawn = [judge_scenes.example(task, seed, "test") for seed in range(60)]
+    drawn = [tasks.example(task, seed, "test") for seed in range(60)]
     for one in drawn:
-        protocol.render(one.fields)
-        read = parse(protocol, json.dumps(one.answer), "stop")
+        closed = protocol.of(one.fields)
+        closed.render(one.fields)
+        read = parse(closed, json.dumps(one.answer), "stop")
         assert read.state in (Status.OK, Status.ABSTAINED)
         assert not read.repairs and {name: read.answer[name] for name in one.answer} == one.answer
-        assert set(one.answer) == set(protocol.decisions)
+        assert set(one.answer) >= set(protocol.decisions)
     assert len({json.dumps(one.answer) for one in drawn}) >= 3
-    again = judge_scenes.example(task, 7, "test")
+    again = tasks.example(task, 7, "test")
     assert again.answer == drawn[7].answer and again.images[0].tobytes() == drawn[7].images[0].tobytes()
-    other = judge_scenes.example(task, 7, "train")
+    other = tasks.example(task, 7, "train")
     assert other.images[0].tobytes() != drawn[7].images[0].tobytes()
 
 
@@ -101,12 +103,12 @@ def test_a_question_about_two_people_is_answered_by_who_was_drawn():
         "Who has a white cane beside them?": person.model_copy(update={"disability": "blind/low vision"}),
         "Who has long hair?": person.model_copy(update={"gender": "female"}),
     }
-    told = dict(judge_scenes.VISIBLE)
+    told = dict(people_tasks.VISIBLE)
     for question, other in cases.items():
         assert told[question](other) and not told[question](person)
-    answers = {(judge_scenes.example("bbq_v/two_people", s, "test").answer["answer"]) for s in range(60)}
+    answers = {(tasks.example("bbq_v/two_people", s, "test").answer["answer"]) for s in range(60)}
     assert answers == {"left", "right", "unknown"}
     for seed in range(200):
-        drawn = judge_scenes.example("bbq_v/two_people", seed, "test")
-        if drawn.fields["question"] in judge_scenes.UNKNOWABLE:
+        drawn = tasks.example("bbq_v/two_people", seed, "test")
+        if drawn.fields["question"] in people_tasks.UNKNOWABLE:
             assert drawn.answer["answer"] == "unknown"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from protoscore.errors import ConfigError
 from protoscore.stats.agreement import cohen_kappa
 from protoscore.stats.paired import difference
-from protoscore.stats.pairwise import five_quantities
-from protoscore.stats.panel import Draws, compare_choices, five_quantities_by_group
+from protoscore.stats.pairwise import element_sensitivity, five_quantities
+from protoscore.stats.panel import Draws, compare_choices, elements_by_group, five_quantities_by_group
 from protoscore.stats.small_samples import expanded_level, sign_flip
 
 
@@ -26,6 +27,24 @@ def test_the_whole_equals_one_at_a_time_exactly(table):
     found = five_quantities_by_group(scores, Draws(clusters, 700, 5), {"all": np.ones(400, bool)})
     for own, one in zip(found, scores, strict=True):
         assert own["all"] == five_quantities(*one.T, clusters=clusters, resamples=700, seed=5)
+
+
+def test_elements_of_many_scorers_equal_one_at_a_time_exactly(table):
+    scores, clusters, half = table
+    correct, foils = scores[:, :, [0, 2]], np.random.default_rng(1).normal(0, 1, (3, 400, 3, 2)).round(1)
+    foils[2, 7] = np.nan
+    found = elements_by_group(correct, foils, Draws(clusters, 500, 5), {"all": np.ones(400, bool), "half": half})
+    for own, right, other in zip(found, correct, foils, strict=True):
+        assert own["all"] == element_sensitivity(right, other, clusters, resamples=500, seed=5)
+        seen = np.isfinite(other) & np.isfinite(right)[:, None]
+        for i, e in enumerate(own["all"][:3]):
+            wins = [(right[:, s] > other[:, i, s])[seen[:, i, s]].mean() for s in (0, 1)]
+            assert e.value == pytest.approx(np.mean(wins)) and e.n == seen[:, i].sum() and e.low < e.value < e.high
+            assert e.ties == (right[:, :] == other[:, i]).sum() > 0
+        assert own["all"].all.n == seen.sum() and own["all"].all.left_out == 2400 - seen.sum()
+        assert own["half"].all.n == seen[half].sum()
+    with pytest.raises(ConfigError, match="shape"):
+        element_sensitivity(correct[0], foils[0, :, :2], clusters)
 
 
 def test_a_group_has_the_groups_own_values_and_nearly_its_own_interval(table):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from protoscore.vlms.local import create
+from protoscore.asking.protocol import load_protocol
+from protoscore.vlms.local import TINY, create, read_taught
 from tests.training.support import script
+from training.embedded.tasks import TASKS, TRAINING_ONLY
 
 pytest.importorskip("trl")
 STEPS = ["--max_steps", "2", "--per_device_train_batch_size", "4", "--dataloader_num_workers", "0", "--save_strategy", "no"]
@@ -35,10 +38,46 @@ def test_both_halves_load_as_a_judge(trained):
         assert type(create(str(trained / half), max_tokens=4).model).__name__ == "Qwen3VLForConditionalGeneration"
 
 
-def test_one_token_holds_a_sentence_of_a_prompt_a_label_or_a_grade(trained):
+def test_a_judge_is_taught_more_from_where_it_stands_and_says_what_it_was_taught(trained, tmp_path):
+    more = ["--recipe", "scene_judge_more", "--start", str(trained / "judge"), "--questions", "64"]
+    assert train("train_scene_judge", *more, "--output_dir", str(tmp_path)) == 0
+    before, after = create(str(trained / "judge"), max_tokens=4), create(str(tmp_path), max_tokens=4)
+    assert after.tokenizer.get_vocab() == before.tokenizer.get_vocab() and after.revision != before.revision
+    assert after.taught == {task: load_protocol(task).version for task in TASKS}
+    assert create(str(trained / "sight")).taught is None  # any other model may be asked anything
+    assert [read_taught(folder)["questions"] for folder in (trained / "judge", tmp_path)] == [2 * 4, 2 * 4 + 2 * 4]
+
+
+def test_new_words_start_as_the_mean_of_what_they_were_spelled_by():
+    """And nothing else of a judge changes: the likelihoods of all older tokens keep their order and distances."""
+    torch = pytest.importorskip("torch")
+    from tokenizers import AddedToken
+    from transformers import AutoTokenizer
+
+    from training.embedded.judge_model import widen
+
+    judge = create(max_tokens=4)
+    before = AutoTokenizer.from_pretrained(TINY)
+    ids = judge.processor.tokenizer("A dog in a green meadow.", return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        old = judge.model(input_ids=ids).logits
+    judge.processor.tokenizer.add_tokens([AddedToken(", green dog", normalized=False)])
+    widen(judge.model, before, judge.processor, {", green dog": "green dog"})
+    (new,) = set(judge.processor.tokenizer.get_vocab()) - set(before.get_vocab())
+    table, spelled = judge.model.get_input_embeddings().weight, before(" green dog")["input_ids"]
+    assert len(spelled) == 2
+    assert torch.equal(table[judge.processor.tokenizer.convert_tokens_to_ids(new)], table[spelled].mean(0))
+    with torch.inference_mode():
+        logits = judge.model(input_ids=ids).logits
+    assert torch.allclose(logits[..., : old.shape[-1]], old, atol=1e-5) and logits.shape[-1] == old.shape[-1] + 1
+
+
+def test_one_token_holds_a_sentence_of_a_prompt_a_label_or_an_answer(trained):
     tokenizer = create(str(trained / "judge"), max_tokens=4).processor.tokenizer
     for text in (
         '{"score": 3}',
+        '{"value": "red"}',
+        '", "count": 8}',
         '"unspecified"',
         "Answer with one JSON object and nothing else, like this:\n",
         "Description: ",
@@ -132,3 +171,17 @@ def test_a_matrix_product_embeds_patches_as_the_convolution_does(trained):
     product = embed(patches)
     assert torch.allclose(product, before, atol=1e-4) and not torch.equal(product, before), "it is another sum order"
     assert torch.equal(embed.proj(whole), convolved) and set(model.state_dict()) == names
+
+
+def test_long_questions_come_in_batches_of_their_own_and_no_task_is_left_out():
+    from training.embedded.train_scene_judge import JudgeArguments, _task
+
+    tasks, batch = [*TASKS.values(), *TRAINING_ONLY.values()], 32
+    dealt = [[_task(JudgeArguments(), n * batch + i, batch, tasks) for i in range(batch)] for n in range(300)]
+    long = {task.name for task in tasks if task.pictures > 1}
+    for names in dealt:
+        assert len(set(names)) == 1 or not long & set(names)
+        assert names[0::2] == names[1::2]  # neighbours may share their text
+    found, total = Counter(name for names in dealt for name in names), sum(task.share for task in tasks)
+    for task in tasks:
+        assert abs(found[task.name] / 9600 - task.share / total) < 0.06, task.name

@@ -12,7 +12,7 @@ import pytest
 from datasets import load_dataset
 from PIL import Image
 
-from protoscore.benchmarks.protobias.schema import Cell
+from protoscore.benchmarks.protobias.schema import Cell, Foil
 from protoscore.errors import ConfigError
 from protoscore.modeling.protoscore import ProtoScore
 from protoscore.scenes.spec import SceneSpec
@@ -45,6 +45,33 @@ def test_pairs_are_the_train_split_and_differ_as_the_mix_says():
     again = training_pairs(args)
     assert again[5]["chosen"].tobytes() == training_pairs(args)[5]["chosen"].tobytes()
     assert again[5]["margin"] == 0.5 and again[5]["chosen"].tobytes() != again[5]["rejected"].tobytes()
+
+
+def test_pairs_with_foils_differ_in_one_noun_and_are_one_scene():
+    args = PairArguments(pairs=300, incongruent=0.0, congruent=0.0, same_subject=0.0, foils=1.0, pair_seed=5)
+    data = training_pairs(args)
+    differing = []
+    for row in data.with_format(None):
+        chosen, rejected = (json.loads(row[side]) for side in ("chosen", "rejected"))
+        differing.append(tuple(key for key in chosen if chosen[key] != rejected[key]))
+    counts = {one: differing.count(one) / 300 for one in set(differing)}
+    assert all(counts[element,] > 0.2 for element in ("extra", "environment", "subject"))
+    assert all(len(one) == 1 for one in differing) and 1 - sum(counts[e,] for e in ("extra", "environment", "subject")) < 0.06
+    place = differing.index(("environment",))
+    free = training_pairs(PairArguments(**vars(args) | {"nuisance": 1.0}))
+    same, other = (np.asarray(d[place]["chosen"]).astype(int) - d[place]["rejected"] for d in (data, free))
+    assert (same == 0).all(2).mean() > (other == 0).all(2).mean()  # subject and thing stand where they stood
+
+
+def test_foils_of_a_dataset_are_used_where_it_has_them(dataset, two_pictures):
+    shares = {"incongruent": 0.0, "congruent": 0.0, "same_subject": 0.0, "foils": 1.0}
+    data = training_pairs(PairArguments(dataset=str(dataset), pairs=6, **shares))
+    rows = pq.read_table(dataset / "foils" / "train-00000.parquet").to_pylist()
+    known = {Image.open(io.BytesIO(r[f"{p}_image"]["bytes"])).convert("RGB").tobytes(): p for r in rows for p in (*Cell, *Foil)}
+    for row in (data[i] for i in range(6)):
+        assert known[row["rejected"].tobytes()].correct == known[row["chosen"].tobytes()]
+    with pytest.raises(ConfigError, match="2 pictures per row"):
+        training_pairs(PairArguments(dataset=str(two_pictures), pairs=6, **shares))
 
 
 def test_training_texts_never_occur_in_the_test_split(dataset, tmp_path):

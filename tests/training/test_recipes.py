@@ -28,7 +28,7 @@ def test_accelerate_reads_the_configurations_for_several_gpus():
 
 def test_recipes_hold_the_papers_values():
     """Section 5: LoRA r 16, alpha 32, dropout 0.05; AdamW 1e-5, decay 0.01, cosine, 3 % warm-up, clipping 1.0, 1 x 16."""
-    for name in ("paper", "counterbalanced"):
+    for name in ("paper", "counterbalanced", "grounded"):
         recipe = yaml.safe_load((PROTOSCORE / "recipes" / f"{name}.yaml").read_text())
         expected = dict(
             lora_r=16, lora_alpha=32, lora_dropout=0.05, learning_rate=1e-5, weight_decay=0.01, max_grad_norm=1.0,
@@ -82,8 +82,8 @@ def test_the_table_of_mixes_is_made_from_results_files(trained, tmp_path, monkey
     compare_mixes.write_table(readme, tmp_path / "results")
     text = readme.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
-    assert "| from_record | 1.00 / 0.00 / 0.00 | 24 | 10 | 0.500 [0.400, 0.950] | 0.600" in text
-    assert "| from_recipe | 0.75 / 0.25 / 0.00 | 32,000 | 10 |" in text and "Other, 95 %" in text
+    assert "| from_record | 1.00 / 0.00 / 0.00 / 0.00 | 24 | 10 | 0.500 [0.400, 0.950] | 0.600" in text
+    assert "| from_recipe | 0.75 / 0.25 / 0.00 / 0.00 | 32,000 | 10 |" in text and "Other, 95 %" in text
     for arguments, why in (
         (["add", "x", *given, "--model", str(tmp_path)], "holds no training_run.json"),
         (["add", "x", *given, "--recipe", "tiny_paper", "--set", "pears=3"], "did you mean 'pairs'"),

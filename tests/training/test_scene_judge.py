@@ -19,7 +19,7 @@ from protoscore.vlms.chat import create as create_chat
 from protoscore.vlms.local import TINY
 from protoscore.vlms.local import create as create_local
 from tests.conftest import cli
-from training.embedded import judge_scenes
+from training.embedded.tasks import TASKS, example
 
 COUNT = 60
 # Of 60 questions: the lowest rate of a field on the card, over 1,000, less about two and a half standard errors.
@@ -33,7 +33,7 @@ def questions(task: str, count: int) -> tuple[list[Row], list[dict]]:
     """Fresh questions, with a seed of this test's own, and their right answers."""
     items, truth = [], []
     for number in range(count):
-        drawn = judge_scenes.example(task, 777_000_000 + number, "test")
+        drawn = example(task, 777_000_000 + number, "test")
         pictures = []
         for image in drawn.images:
             data = io.BytesIO()
@@ -54,7 +54,7 @@ def judge():
     return create_local(max_tokens=48)
 
 
-@pytest.mark.parametrize("task", [*judge_scenes.TASKS])
+@pytest.mark.parametrize("task", [*TASKS])
 def test_it_answers_every_protocol_in_strict_json(judge, task, tmp_path):
     items, truth = questions(task, COUNT)
     outcome = judge_items(load_protocol(task), items, judge, tmp_path)

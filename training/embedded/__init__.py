@@ -1,1 +1,1 @@
-"""The models that ship: the base of protoscore-tiny, and scene-judge-tiny from nothing."""
+"""The models that ship: scene-judge-tiny from nothing, and from it protoscore-tiny; a base for comparing mixes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor, PreTrainedModel
 
 from protoscore.modeling.protoscore import ProtoScore
+from protoscore.vlms.local import TAUGHT
 
 
 def export(source: Path, target: Path) -> None:
@@ -19,6 +21,8 @@ def export(source: Path, target: Path) -> None:
         old.unlink()
     model.save_pretrained(target)
     AutoProcessor.from_pretrained(source).save_pretrained(target)
+    if (source / TAUGHT).is_file():  # of the judge
+        shutil.copyfile(source / TAUGHT, target / TAUGHT)
     size = sum(path.stat().st_size for path in target.glob("*"))
     print(f"{target}: {size / 1e6:.1f} MB")
 

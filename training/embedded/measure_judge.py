@@ -17,13 +17,14 @@ import pyarrow.parquet as pq
 import typer
 from scipy.stats import binomtest
 
-from protoscore.asking.protocol import load_protocol
+from protoscore.asking.protocol import Protocol, load_protocol
 from protoscore.catalog import load
 from protoscore.folder import write_text
 from protoscore.judging.injection import CONTROL, Injected, injection_rates
 from protoscore.judging.stage import judge_items
 from protoscore.sources.rows import Row
-from training.embedded.judge_scenes import TASKS, example
+from training.embedded.tasks import TASKS, example, protocols
+from training.embedded.tasks.base import Task
 
 INJECTED = "protobias/rubric"  # has a text and a picture, and its four grades make chance easy to see
 Answers = dict[str, Any]  # of the decision table: answer_<field>, and the truth as true_<field>
@@ -42,22 +43,30 @@ def right(field: str) -> Callable[[Answers], bool]:
     return lambda row: row[f"answer_{field}"] == row[f"true_{field}"]
 
 
-def measures(task: str, rows: list[Answers]) -> dict[str, dict[str, float | None]]:
-    """What is reported about a protocol."""
+def near(field: str) -> Callable[[Answers], bool]:
+    return lambda row: row[f"answer_{field}"] is not None and abs(row[f"answer_{field}"] - row[f"true_{field}"]) <= 1
+
+
+def measures(protocol: Protocol, task: Task, rows: list[Answers]) -> dict[str, dict[str, float | None]]:
+    """What is reported about a protocol: of each closed field how often it is right, and what the task adds.
+
+    Args:
+        rows: one an item, with its fields too.
+    """
     found = {"valid JSON": rate(rows, lambda row: row["state"] in ("ok", "abstained"))}
-    for field in load_protocol(task).decisions:
+    for field in protocol.decisions:
         found[f"{field}: right"] = rate(rows, right(field))
-        absent = [row for row in rows if row[f"true_{field}"] in ("unspecified", "unknown")]
-        if absent:
-            shown = [row for row in rows if row not in absent]
+        if any(row[f"true_{field}"] in protocol.abstains.get(field, ()) for row in rows):
+            withheld = [protocol.withholds(field, row[f"true_{field}"]) for row in rows]
+            absent, shown = ([row for row, no in zip(rows, withheld, strict=True) if no == which] for which in (True, False))
             found[f"{field}: right where shown"] = rate(shown, right(field))
             found[f"{field}: abstains where not shown"] = rate(absent, right(field))
-    if task == "protobias/image_filter":
-        keeps = lambda score: score is not None and score >= 8  # noqa: E731
-        found["kept or rejected as by the masks"] = rate(rows, lambda r: keeps(r["answer_score"]) == keeps(r["true_score"]))
-    if task in ("fairjudge/alignment", "protobias/rubric"):
-        found["score: at most one off"] = rate(rows, lambda r: abs((r["answer_score"] or 99) - r["true_score"]) <= 1)
-    return found
+        elif protocol.fields[field].kind == "integer":
+            found[f"{field}: at most one off"] = rate(rows, near(field))
+        for column in task.by:
+            for value in sorted({row[column] for row in rows}):
+                found[f"{field}: right, {column} {value}"] = rate([row for row in rows if row[column] == value], right(field))
+    return found | {name: rate(rows, good) for name, good in task.measures.items()}
 
 
 def questions(task: str, count: int, seed: int) -> tuple[list[Row], dict[str, Answers]]:
@@ -66,7 +75,7 @@ def questions(task: str, count: int, seed: int) -> tuple[list[Row], dict[str, An
     for number in range(count):
         drawn = example(task, seed * 1_000_003 + number, "test")
         items.append(Row(f"{number:05d}", tuple(map(_png, drawn.images)), drawn.fields))
-        truth[f"{number:05d}"] = {f"true_{name}": value for name, value in drawn.answer.items()}
+        truth[f"{number:05d}"] = drawn.fields | {f"true_{name}": value for name, value in drawn.answer.items()}
     return items, truth
 
 
@@ -99,14 +108,14 @@ def main(
     """Ask every protocol's questions and write what came out."""
     judge = load("vlms", f"local:{model}", batch_size=32, dtype="float32", max_tokens=64)
     report: dict[str, Any] = {}
-    for task in TASKS:
+    for task, protocol in protocols().items():
         items, truth = questions(task, count, seed)
-        judge_items(load_protocol(task), items, judge, out / task.replace("/", "-"))
+        judge_items(protocol, items, judge, out / task.replace("/", "-"))
         decisions = pq.read_table(out / task.replace("/", "-") / "decisions.parquet").to_pylist()
-        report[task] = measures(task, [row | truth[row["item"]] for row in decisions])
+        report[task] = measures(protocol, TASKS[task], [truth[row["item"]] | row for row in decisions])
         for name, found in report[task].items():
             if found["n"]:
-                print(f"{task:28} {name:32} {found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}] n {found['n']}")
+                print(f"{task:28} {name:48} {found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}] n {found['n']}")
     facts = {"questions": count, "seed": seed, "revision": judge.revision, "protocols": report}
     facts |= {"injected": injected(judge, injections, seed, out), "injected_questions": injections}
     write_text(results, json.dumps(facts, indent=1) + "\n")

@@ -25,7 +25,7 @@ from protoscore.asking.protocol import Protocol
 from protoscore.folder import write_text
 from protoscore.modeling.patches import embed_patches_by_product
 from protoscore.schema import derive_seed
-from protoscore.vlms.local import TAUGHT
+from protoscore.vlms.local import TAUGHT, read_taught
 from training.embedded.judge_model import CHECK_PROMPT, RIGHT, WRONG, is_key, is_matrix, teach_words, widen
 from training.embedded.muon import Muon
 from training.embedded.tasks import CHECK, DESCRIPTION, TASKS, TRAINING_ONLY, example, protocols
@@ -171,7 +171,12 @@ def main(arguments: list[str]) -> None:
     trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
     trainer.save_model(config.output_dir)
     processor.save_pretrained(config.output_dir)
-    taught = {name: protocol.version for name, protocol in protocols().items()}
+    earlier = read_taught(Path(args.start))
+    asked = trainer.state.global_step * config.per_device_train_batch_size
+    taught = {
+        "questions": asked + (earlier["questions"] if earlier else 0),
+        "protocols": {name: protocol.version for name, protocol in protocols().items()},
+    }
     write_text(Path(config.output_dir) / TAUGHT, json.dumps(taught, indent=2) + "\n")
 
 

@@ -80,12 +80,12 @@ def table(results: list[dict[str, Any]]) -> str:
         mine = [result for result in results if result["test_set"] == test_set]
         lines += [
             f"{test_set[0].upper()}{test_set[1:]}, 95 % intervals:", "",
-            "| run | incongruent / congruent / same subject | pairs | test triplets | " + " | ".join(QUANTITIES) + " |",
+            "| run | incongruent / congruent / same subject / foils | pairs | test triplets | " + " | ".join(QUANTITIES) + " |",
             "|---" * (4 + len(QUANTITIES)) + "|",
         ]  # fmt: skip
         for result in sorted(mine, key=lambda r: r["name"]):
             pairs, found = result["pairs"], result["groups"]["all"]
-            shares = " / ".join(f"{pairs[kind]:.2f}" for kind in KINDS)
+            shares = " / ".join(f"{pairs.get(kind, 0):.2f}" for kind in KINDS)  # older runs knew no foils
             cells = [f"{found[q]['value']:.3f} [{found[q]['low']:.3f}, {found[q]['high']:.3f}]" for q in QUANTITIES]
             lines.append(f"| {result['name']} | {shares} | {pairs['pairs']:,} | {result['triplets']:,} | {' | '.join(cells)} |")
         lines.append("")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The mixes of the two recipes and three more, at the embedded size, all from one base (training/embedded/make_tiny.sh makes runs/tiny_base), measured on one set of fresh test
+# The mixes of the two recipes and three more, at the embedded size, all from one base, measured on one set of fresh test
 # triplets; then a twin that never saw six subjects, measured on triplets with those.
 #   bash training/protoscore/compare_mixes.sh PATH_TO_BIN [NUMBER_OF_PAIRS]
 set -euo pipefail
@@ -21,6 +21,7 @@ mix() { # name, shares
     --incongruent "$2" --congruent "$3" --same_subject "$4" --output_dir "$runs/mix_$1"
   measure "$1" "$runs/mix_$1" "$runs/fresh_test" "fresh test triplets"
 }
+[ -d "$runs/tiny_base" ] || "$bin/python" -m training.embedded.train_tiny_base --recipe tiny_base --output_dir "$runs/tiny_base"
 test_set "$runs/fresh_test"
 mix paper 1.0 0.0 0.0
 mix counterbalanced 0.34 0.33 0.33

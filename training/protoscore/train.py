@@ -28,6 +28,7 @@ from training.protoscore.run_card import write_record
 from training.recipes import parse
 from training.script import run
 
+TEXT = "{{ part.text }}"  # where chat templates of the family put a text
 RECIPES = Path(__file__).parent / "recipes"
 
 
@@ -41,6 +42,10 @@ def load(model: ModelConfig, config: RewardConfig, pairs: PairArguments):
     processor = AutoProcessor.from_pretrained(model.model_name_or_path, revision=model.model_revision)
     if not pairs.keep_chat_template:
         processor.chat_template = SCORE_TEMPLATE
+    elif TEXT in processor.chat_template:
+        processor.chat_template = processor.chat_template.replace(TEXT, pairs.prompt + TEXT)
+    elif pairs.prompt:
+        raise ConfigError(f"the base's chat template has no {TEXT} to put --prompt before; leave it out")
     set_image_size(processor, pairs.image_size)
     quantization = get_quantization_config(model)
     if quantization is not None:

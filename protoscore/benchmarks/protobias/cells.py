@@ -1,7 +1,8 @@
 """Reading a dataset of cells, from a folder or by Hub id, one picture at a time.
 
-Two layouts are known: all four cells per row (our ``controls`` config), and the paper's two (``pairs``, and the set that the
-paper's authors published), which lets a report give the paper's accuracy and nothing more.
+Three layouts are known: all four cells and the foils per row (our ``foils`` config), the four cells (``controls``), and the
+paper's two (``pairs``, and the set that the paper's authors published), which lets a report give the paper's accuracy and
+nothing more.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from protoscore.benchmarks.protobias.schema import Cell
+from protoscore.benchmarks.protobias.schema import PICTURES, Cell, Foil
 from protoscore.errors import DatasetError
 from protoscore.folder import MANIFEST, parts, read_manifest
 from protoscore.schema import content_id
@@ -19,20 +20,20 @@ from protoscore.sources.rows import Row
 
 
 class Layout(NamedTuple):
-    """A config, and the column of each cell's picture in it."""
+    """A config, and the column of each picture in it."""
 
     config: str
-    pictures: dict[Cell, str]
+    pictures: dict[Cell | Foil, str]
 
 
-LAYOUTS = (
-    Layout("controls", {cell: f"{cell.value}_image" for cell in Cell}),
-    Layout("pairs", {Cell.NON_CORRECT: "correct_image", Cell.PROTO_VIOLATED: "adversarial_image"}),
+LAYOUTS = tuple(  # from the one that tells most
+    Layout(config, {picture: f"{name}_image" for picture, name in names.items()})
+    for config, names in sorted(PICTURES.items(), key=lambda pair: -len(pair[1]))
 )
 _TEXT = ("domain", "knob", "text")
-_DESCRIPTIONS = {
+_DESCRIPTIONS: dict[Cell | Foil, str] = {
     Cell.NON_CORRECT: "correct", Cell.PROTO_VIOLATED: "adversarial",
-    Cell.PROTO_CORRECT: "proto_correct", Cell.NON_VIOLATED: "non_violated",
+    Cell.PROTO_CORRECT: "proto_correct", Cell.NON_VIOLATED: "non_violated", **{foil: foil.value for foil in Foil},
 }  # fmt: skip
 # By which verdicts may be grouped; also in the spellings of the authors' set.
 _GROUPS = (
@@ -90,7 +91,7 @@ class CellRows:
                     yield self._row(record, cell)
                 number += 1
 
-    def _row(self, record: dict[str, Any], cell: Cell) -> Row:
+    def _row(self, record: dict[str, Any], cell: Cell | Foil) -> Row:
         triplet = str(record["triplet"] if record.get("triplet") is not None else record["id"])
         pair = f"{triplet}-{record.get('rendition') or 0}"
         if self._versions:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import track
 
-from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS, Cell, Domain, Triplet, features
+from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS, PICTURES, Domain, Triplet, features
 from protoscore.benchmarks.protobias.taxonomy import Contrast, Taxonomy
 from protoscore.benchmarks.protobias.triplets import read_triplets
 from protoscore.errors import UnknownName
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 PAPER_COUNTS: dict[Domain, int] = {"animals": 2932, "demography": 3027, "objects": 2266}  # section 4.1; 8,225 in all
 PAPER_TRAIN_PAIRS = 12_000  # section 5
 HUMAN_PER_DOMAIN = 300  # paper, section 5: 900 test examples, 300 per domain
-PAIR_CELLS = {Cell.NON_CORRECT: "correct", Cell.PROTO_VIOLATED: "adversarial"}
-EXPECTED = ("controls/test", "controls/train", "human/test", "pairs/test", "pairs/train", "triplets/test", "triplets/train")
+EXPECTED = (
+    "controls/test", "controls/train", "foils/test", "foils/train", "human/test", "pairs/test", "pairs/train",
+    "triplets/test", "triplets/train",
+)  # fmt: skip
 WHAT = {
     "pairs": "the paper's pair: right but unusual, typical but wrong",
     "controls": "all four pictures: both subjects, right and wrong",
+    "foils": "those four, and six right ones with one noun of the text wrong: another thing, place or subject",
     "triplets": "texts only, also of what is not drawn",
     "human": "a pair for human annotation, sides fixed",
     "rejected": "a picture that the filter refused, with its reason",
@@ -65,6 +68,7 @@ def config_features() -> dict[str, Features]:
     return {
         "pairs": features("pairs"),
         "controls": features("controls"),
+        "foils": features("foils"),
         "triplets": features("triplets"),
         "human": Features(features("pairs") | {"left": Value("string")}),
         "rejected": Features(text | {"rendition": Value("int32"), "score": Value("int32"), "image": Image()}),
@@ -72,7 +76,7 @@ def config_features() -> dict[str, Features]:
 
 
 def write_configs(triplets: Path, pictures: Path, filtered: Path, out: Path, train_pairs: int) -> dict[str, Any]:
-    """Write the configs ``triplets``, ``pairs``, ``controls``, ``human`` and ``rejected`` to ``out``.
+    """Write the configs ``triplets``, ``pairs``, ``controls``, ``foils``, ``human`` and ``rejected`` to ``out``.
 
     Args:
         triplets, pictures, filtered: folders of the three stages.
@@ -117,19 +121,20 @@ class _Layout:
             if not verdict["kept"]:
                 why = {"cell": row["cell"], "score": verdict["score"], "why": verdict["reason"], "image": row["image"]}
                 self._tables.add("rejected", triplet.split, {"triplet": triplet.id, "rendition": rendition} | why)
-        cells = {Cell(row["cell"]): row for row in group if self.verdicts[row["id"]]["kept"]}
-        if not PAIR_CELLS.keys() <= cells.keys() or (triplet.split == "train" and not self._train_left):
+        kept = {row["cell"]: row for row in group if self.verdicts[row["id"]]["kept"]}
+        if not PICTURES["pairs"].keys() <= kept.keys() or (triplet.split == "train" and not self._train_left):
             return
         self._train_left -= triplet.split == "train"
         base = triplet.model_dump() | {"triplet": triplet.id, "rendition": rendition, "generator": generator}
-        pair = base | self._columns({name: cells[cell] for cell, name in PAIR_CELLS.items()})
-        self._tables.add("pairs", triplet.split, pair)
-        if len(cells) == len(Cell):
-            self._tables.add("controls", triplet.split, base | self._columns({c.value: cells[c] for c in Cell}))
+        for config, names in PICTURES.items():
+            if names.keys() <= kept.keys():
+                row = base | self._columns({name: kept[picture] for picture, name in names.items()})
+                self._tables.add(config, triplet.split, row)
         if (triplet.id, rendition) in self.human:
             # Which side is which is settled here, so that every annotator sees the same order.
             swap = int(content_id("side", triplet.id), 16) % 2 == 1
-            self._tables.add("human", "test", pair | {"left": "adversarial" if swap else "correct"})
+            pair = self._columns({name: kept[cell] for cell, name in PICTURES["pairs"].items()})
+            self._tables.add("human", "test", base | pair | {"left": "adversarial" if swap else "correct"})
 
     def close(self) -> dict[str, int]:
         for triplet in self.triplets.values():
@@ -154,7 +159,7 @@ def _for_people(triplets: Mapping[str, Triplet], verdicts: Iterable[dict[str, An
         pairs = [
             (rendition, content_id("human", triplet), triplet)
             for (triplet, rendition), cells in kept.items()
-            if cells >= PAIR_CELLS.keys() and triplets[triplet].split == "test" and triplets[triplet].domain == domain
+            if cells >= PICTURES["pairs"].keys() and triplets[triplet].split == "test" and triplets[triplet].domain == domain
         ]
         chosen |= {(triplet, rendition) for rendition, _, triplet in sorted(pairs)[:HUMAN_PER_DOMAIN]}
     return chosen

@@ -11,10 +11,10 @@ from rich.text import Text
 import protoscore
 from protoscore.benchmarks.protobias.annotations import Human
 from protoscore.benchmarks.protobias.cells import CellRows
-from protoscore.benchmarks.protobias.schema import Cell
-from protoscore.benchmarks.protobias.study import CELL_TITLES, QUARTILES, Study
-from protoscore.benchmarks.protobias.tables import CELLS, CellTable, read_scores
-from protoscore.benchmarks.protobias.wording import Reading, reading
+from protoscore.benchmarks.protobias.schema import ELEMENTS, Cell, Foil
+from protoscore.benchmarks.protobias.study import CELL_TITLES, QUARTILES, Study, read
+from protoscore.benchmarks.protobias.tables import CELLS, FOILS, CellTable, read_scores
+from protoscore.benchmarks.protobias.wording import Reading
 from protoscore.errors import DatasetError, ImageError
 from protoscore.figures import number
 from protoscore.folder import read_manifest
@@ -22,17 +22,19 @@ from protoscore.reporting.pages import environment, thumbnail
 from protoscore.reporting.results import ALL
 from protoscore.reporting.terminal import TerminalTable, terminal_table
 from protoscore.sources.rows import Row
+from protoscore.stats.resampling import Estimate
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 WORST = 6  # pairs shown a scorer
 PAPER_PAIRS = 1_800  # text-image pairs of the paper's Table 10
-COMPARISONS = {  # what a pair is called -> (right cell, wrong cell)
-    "the paper's pair": (Cell.NON_CORRECT, Cell.PROTO_VIOLATED),
-    "congruent pair": (Cell.PROTO_CORRECT, Cell.NON_VIOLATED),
-    "same unusual subject": (Cell.NON_CORRECT, Cell.NON_VIOLATED),
-    "same typical subject": (Cell.PROTO_CORRECT, Cell.PROTO_VIOLATED),
+COMPARISONS: dict[str, list[tuple[Cell, Cell | Foil]]] = {  # what a pair is called -> (right, wrong) pictures
+    "the paper's pair": [(Cell.NON_CORRECT, Cell.PROTO_VIOLATED)],
+    "congruent pair": [(Cell.PROTO_CORRECT, Cell.NON_VIOLATED)],
+    "same unusual subject": [(Cell.NON_CORRECT, Cell.NON_VIOLATED)],
+    "same typical subject": [(Cell.PROTO_CORRECT, Cell.PROTO_VIOLATED)],
+    **{f"another {element}": [(foil.correct, foil) for foil in Foil if foil.element == element] for element in ELEMENTS},
 }
 QUANTITIES = {
     "incongruent": "Incongruent accuracy",
@@ -41,6 +43,7 @@ QUANTITIES = {
     "preference": "Prototype preference",
     "gap": "Bias gap",
 }
+ELEMENT_TITLES = {"extra": "another thing", "environment": "another place", "subject": "another subject", "all": "all three"}
 
 
 class Mistake(NamedTuple):
@@ -49,7 +52,7 @@ class Mistake(NamedTuple):
     id: str
     kind: str
     right: Cell
-    wrong: Cell
+    wrong: Cell | Foil
     margin: float  # in standard deviations of the scorer's scores
 
 
@@ -67,7 +70,7 @@ def page(study: Study, run: Path, dataset: str | None = None) -> str:
     domains = [name for name in next(iter(study.table3.values())) if name != ALL]
     return environment(Path(__file__).parent).get_template("report.html.jinja").render(
         study=study, readings=readings, manifest=manifest, pictures=_pictures(dataset, manifest, tables) if dataset else {},
-        quantities=QUANTITIES, version=protoscore.__version__,
+        quantities=QUANTITIES, elements=ELEMENT_TITLES, version=protoscore.__version__,
         answer=answer(readings), states={t.scorer: t.states for t in tables}, order=by_understanding(study), domains=domains,
         quartiles=QUARTILES, cells=CELL_TITLES, paper_pairs=PAPER_PAIRS, annotated=_annotated(study.human),
         scored={t.scorer: sum(t.states.values()) for t in tables},
@@ -76,7 +79,7 @@ def page(study: Study, run: Path, dataset: str | None = None) -> str:
 
 def readings_of(study: Study) -> dict[str, Reading]:
     """Each scorer's quantities in words."""
-    return {name: reading(groups[ALL]) for name, groups in study.quantities.items()}
+    return {name: read(study, name) for name in study.scorers}
 
 
 def answer(readings: dict[str, Reading]) -> list[tuple[str, str, list[str]]]:
@@ -115,23 +118,30 @@ def shown(study: Study, run: Path) -> list[RenderableType]:
     """The five quantities, kappa with people where there is some, and the verdicts, for a terminal."""
     readings = readings_of(study)
     kind = "drawn scenes, not photographs" if read_manifest(run)["scenes"] else "pictures"
-    rows: list[list[Text]] = []
-    for name in by_understanding(study):
-        values = study.quantities[name][ALL]._asdict().items()
-        rows.append([Text(name if len(name) < 19 else f"…{name[-17:]}"), *(Text(_value(q, e.value)) for q, e in values)])
-        bounds = (f"{_short(e.low)}–{_short(e.high)}" if e.value == e.value else "" for _, e in values)
-        rows.append([Text(""), *(Text(text, style="dim") for text in bounds)])
+    order = by_understanding(study)
+    rows = [row for name in order for row in _two_lines(name, study.quantities[name][ALL]._asdict())]
     headings = ("scorer", *QUANTITIES)
     parts: list[RenderableType] = [
         terminal_table(headings, rows, headings, f"Five quantities on {kind}; 95 % intervals below"),
         *([_people(study)] if study.human is not None else []),
     ]
+    if study.elements:
+        rows = [row for name in order for row in _two_lines(name, study.elements[name][ALL]._asdict())]
+        headings = ("scorer", *ELEMENT_TITLES.values())
+        parts.insert(1, terminal_table(headings, rows, headings, "Element sensitivity: right against one noun wrong"))
     for verdict, tone, names in answer(readings):
         style = {"good": "green", "bad": "red", "neutral": ""}[tone]
         parts.append(Text(f"{verdict}: ", style=f"bold {style}") + Text(", ".join(names)))
     if len(readings) < 4:
         parts += [Text(f"{name}: ", style="bold") + Text(r.text) for name, r in readings.items()]
     return parts
+
+
+def _two_lines(name: str, estimates: dict[str, Estimate]) -> list[list[Text]]:
+    """A scorer's values, and their intervals below."""
+    values = [Text(name if len(name) < 19 else f"…{name[-17:]}"), *(Text(_value(q, e.value)) for q, e in estimates.items())]
+    bounds = (f"{_short(e.low)}–{_short(e.high)}" if e.value == e.value else "" for e in estimates.values())
+    return [values, [Text(""), *(Text(text, style="dim") for text in bounds)]]
 
 
 def _value(quantity: str, value: float) -> str:
@@ -152,12 +162,14 @@ def _people(study: Study) -> TerminalTable:
 
 def mistakes(table: CellTable, count: int = WORST) -> list[Mistake]:
     """The pairs that a scorer got most wrong, at most one a row, worst first."""
-    spread = np.nanstd(table.scores)
+    scores = np.hstack([table.scores, table.foils.reshape(-1, len(FOILS))])
+    column = {name: number for number, name in enumerate(CELLS + FOILS)}
+    spread = np.nanstd(scores)
     if not np.isfinite(spread) or spread == 0:
         return []
     found: dict[str, Mistake] = {}
-    for kind, (right, wrong) in COMPARISONS.items():
-        margins = (table.scores[:, CELLS.index(right.value)] - table.scores[:, CELLS.index(wrong.value)]) / spread
+    for kind, right, wrong in ((kind, *pair) for kind, pairs in COMPARISONS.items() for pair in pairs):
+        margins = (scores[:, column[right.value]] - scores[:, column[wrong.value]]) / spread
         for index in np.flatnonzero(margins < 0):
             name = str(table.ids[index])
             if name not in found or margins[index] < found[name].margin:

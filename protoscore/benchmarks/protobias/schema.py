@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 Domain = Literal["animals", "objects", "demography"]
 Knob = Literal["count", "color_tone", "layout_relation", "spatial", "scale_size"]
 Pole = Literal["positive", "negative"]
+Element = Literal["extra", "environment", "subject"]
 
 DOMAINS: tuple[Domain, ...] = ("animals", "objects", "demography")
 KNOBS: tuple[Knob, ...] = ("count", "color_tone", "layout_relation", "spatial", "scale_size")
+ELEMENTS: tuple[Element, ...] = ("extra", "environment", "subject")
 
 
 class Cell(StrEnum):
@@ -34,6 +36,26 @@ class Cell(StrEnum):
     @property
     def is_correct(self) -> bool:
         return self.value.endswith("correct")
+
+
+class Foil(StrEnum):
+    """Pictures that keep all of a correct one but one noun of the text: what the four cells, which share every noun, miss."""
+
+    NON_EXTRA = "non_extra_foil"
+    PROTO_EXTRA = "proto_extra_foil"
+    NON_ENVIRONMENT = "non_environment_foil"
+    PROTO_ENVIRONMENT = "proto_environment_foil"
+    NON_SUBJECT = "non_subject_foil"  # something that the text's hypernym does not name, as unusual in its own category
+    PROTO_SUBJECT = "proto_subject_foil"
+
+    @property
+    def element(self) -> Element:
+        return self.value.split("_")[1]  # type: ignore[return-value]
+
+    @property
+    def correct(self) -> Cell:
+        """The cell that it is a foil of."""
+        return Cell.NON_CORRECT if self.value.startswith("non") else Cell.PROTO_CORRECT
 
 
 class Triplet(Strict):
@@ -66,22 +88,41 @@ class Triplet(Strict):
     gender: Literal["man", "woman"] | None = None
     advantaged_group: str | None = None
     disadvantaged_group: str | None = None
+    foil_extra: str | None = None  # what the foils show instead; None where the taxonomy has nothing else to show
+    foil_environment: str | None = None
+    foil_non_subject: str | None = None
+    foil_proto_subject: str | None = None
+    non_extra_foil: str | None = None  # and what each foil is made from
+    proto_extra_foil: str | None = None
+    non_environment_foil: str | None = None
+    proto_environment_foil: str | None = None
+    non_subject_foil: str | None = None
+    proto_subject_foil: str | None = None
     writer: str = "template"
     split: Literal["train", "test"] = "test"
 
-    def description(self, cell: Cell) -> str:
-        """The sentence that the picture of ``cell`` is made from."""
+    @property
+    def has_foils(self) -> bool:
+        return all(getattr(self, foil) is not None for foil in Foil)
+
+    def description(self, picture: Cell | Foil) -> str:
+        """The sentence that ``picture`` is made from. A foil needs :attr:`has_foils`."""
+        if isinstance(picture, Foil):
+            return getattr(self, picture)
         return {
             Cell.NON_CORRECT: self.correct,
             Cell.PROTO_VIOLATED: self.adversarial,
             Cell.PROTO_CORRECT: self.proto_correct,
             Cell.NON_VIOLATED: self.non_violated,
-        }[cell]
+        }[picture]
 
-    def scene(self, cell: Cell) -> SceneSpec:
-        """The structured scene of ``cell``."""
-        value = self.value if cell.is_correct else self.violation
-        subject = self.non_subject if cell.subject == "non" else self.proto_subject
+    def scene(self, picture: Cell | Foil) -> SceneSpec:
+        """The structured scene of ``picture``. A foil needs :attr:`has_foils`."""
+        if isinstance(picture, Foil):
+            key = f"{picture.correct.subject}_subject" if picture.element == "subject" else picture.element
+            return self.scene(picture.correct).model_copy(update={picture.element: getattr(self, f"foil_{key}")})
+        value = self.value if picture.is_correct else self.violation
+        subject = self.non_subject if picture.subject == "non" else self.proto_subject
         knob: dict[str, Any] = {self.knob: NUMBERS[value] if self.knob == "count" else value}
         return SceneSpec(subject=subject, extra=self.extra, environment=self.environment, **knob)
 
@@ -89,11 +130,19 @@ class Triplet(Strict):
 NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
 
 
-def features(kind: Literal["triplets", "pairs", "controls"]) -> datasets.Features:
+Kind = Literal["triplets", "pairs", "controls", "foils"]
+PICTURES: dict[Kind, dict[Cell | Foil, str]] = {  # config -> what each picture's columns are called by
+    "pairs": {Cell.NON_CORRECT: "correct", Cell.PROTO_VIOLATED: "adversarial"},  # the paper's two
+    "controls": {cell: cell.value for cell in Cell},
+    "foils": {picture: picture.value for picture in (*Cell, *Foil)},
+}
+
+
+def features(kind: Kind) -> datasets.Features:
     """The column types of a published table.
 
-    ``triplets``: one row a triplet, text only. ``pairs``: plus ``correct_image`` and ``adversarial_image`` (the paper's
-    two). ``controls``: plus the images of all four cells, named by cell.
+    ``triplets``: one row a triplet, text only. The others: plus the picture and the filter score of each of
+    :data:`PICTURES`, e.g. ``correct_image`` and ``correct_filter_score``.
     """
     from datasets import Features, Image, Value
 
@@ -101,9 +150,6 @@ def features(kind: Literal["triplets", "pairs", "controls"]) -> datasets.Feature
     if kind == "triplets":
         return Features(columns)
     columns |= {"triplet": Value("string"), "rendition": Value("int32"), "generator": Value("string")}
-    cells = [Cell.NON_CORRECT, Cell.PROTO_VIOLATED] if kind == "pairs" else list(Cell)
-    names = {Cell.NON_CORRECT: "correct", Cell.PROTO_VIOLATED: "adversarial"} if kind == "pairs" else {}
-    for cell in cells:
-        name = names.get(cell, cell.value)
+    for name in PICTURES[kind].values():
         columns |= {f"{name}_image": Image(), f"{name}_filter_score": Value("int32")}
     return Features(columns)

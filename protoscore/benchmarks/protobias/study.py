@@ -11,12 +11,12 @@ from protoscore.benchmarks.protobias.annotations import Human, Ties
 from protoscore.benchmarks.protobias.schema import DOMAINS, KNOBS, Cell
 from protoscore.benchmarks.protobias.tables import CELLS, CellTable
 from protoscore.benchmarks.protobias.tasks import TASKS
-from protoscore.benchmarks.protobias.wording import reading
+from protoscore.benchmarks.protobias.wording import Reading, reading
 from protoscore.errors import DatasetError
 from protoscore.reporting.results import ALL, Results
 from protoscore.stats.paired import holm, minmax, rank_normalise
-from protoscore.stats.pairwise import FiveQuantities
-from protoscore.stats.panel import ChoiceComparison, Draws, Groups, compare_choices, five_quantities_by_group
+from protoscore.stats.pairwise import ElementSensitivity, FiveQuantities
+from protoscore.stats.panel import ChoiceComparison, Draws, Groups, compare_choices, elements_by_group, five_quantities_by_group
 from protoscore.stats.resampling import Estimate, mean
 
 Normalisation = Literal["none", "minmax", "rank"]
@@ -52,6 +52,7 @@ class Study(NamedTuple):
 
     scorers: list[str]
     quantities: dict[str, dict[str, FiveQuantities]]  # scorer -> group -> five quantities
+    elements: dict[str, dict[str, ElementSensitivity]]  # the same, of the nouns; empty without foils
     table3: dict[str, dict[str, Reference]]  # scorer, or "people" -> "all" or domain
     human: Human | None
     accuracy_pairs: list[Compared]  # on the paper's pairs
@@ -85,11 +86,22 @@ def make_study(
     found = five_quantities_by_group(scores, draws, groups_of(first))
     pairs = (_choices(scores, [(NC, PV)]), _choices(scores, [(NC, NV), (PC, PV)]))
     accuracy, sensitivity = (_compared(names, compare_choices(c, draws, {ALL: everything})[ALL]) for c in pairs)
+    pictures = sum(int(np.isfinite([getattr(t, kind) for t in tables]).any(0).sum()) for kind in ("scores", "foils"))
     return Study(
-        names, dict(zip(names, found, strict=True)), _table3(names, found, pairs[0], human, ties, first, draws, domains),
+        names, dict(zip(names, found, strict=True)), _elements(tables, draws),
+        _table3(names, found, pairs[0], human, ties, first, draws, domains),
         human, accuracy, sensitivity, {t.scorer: _distribution(t, normalisation) for t in tables}, normalisation, seconds or {},
-        int(np.isfinite(scores).any(0).sum()), draws.units, resamples, bool(np.isfinite(scores[:, :, [PC, NV]]).any()),
+        pictures, draws.units, resamples, bool(np.isfinite(scores[:, :, [PC, NV]]).any()),
     )  # fmt: skip
+
+
+def _elements(tables: list[CellTable], draws: Draws) -> dict[str, dict[str, ElementSensitivity]]:
+    foils = np.stack([table.foils for table in tables])
+    if not np.isfinite(foils).any():
+        return {}
+    correct = np.stack([table.scores[:, [NC, PC]] for table in tables])
+    found = elements_by_group(correct, foils, draws, groups_of(tables[0]))
+    return dict(zip((table.scorer for table in tables), found, strict=True))
 
 
 def groups_of(table: CellTable) -> dict[str, NDArray[np.bool_]]:
@@ -154,16 +166,32 @@ def _distribution(table: CellTable, normalisation: Normalisation) -> dict[str, l
     return found
 
 
+def read(study: Study, name: str) -> Reading:
+    """One scorer's quantities in words."""
+    return reading(study.quantities[name][ALL], study.elements[name][ALL] if study.elements else None)
+
+
+def _named(elements: ElementSensitivity | None) -> dict[str, Estimate]:
+    """Element sensitivity under the names that results have: ``elements`` over all three, and one of each."""
+    found = elements._asdict() if elements else {}
+    return {"elements" if name == ALL else f"element_{name}": estimate for name, estimate in found.items()}
+
+
 def study_results(study: Study) -> Results:
     """A study in the form that every benchmark has."""
     human = study.human
     columns: dict[str, dict[str, Any]] = {}
     for name in study.scorers:
         reference = study.table3[name].items()
-        columns[name] = {"verdict": reading(study.quantities[name][ALL]).verdict}
+        columns[name] = {"verdict": read(study, name).verdict}
         columns[name] |= {f"accuracy_{domain}": found.accuracy.value for domain, found in reference}
         columns[name] |= {f"kappa_{domain}": None if found.kappa is None else found.kappa.value for domain, found in reference}
-    details = {key: value for key, value in study._asdict().items() if key not in ("scorers", "quantities", "human")}
+    details = {
+        key: value for key, value in study._asdict().items() if key not in ("scorers", "quantities", "elements", "human")
+    }
     details["annotated"] = None if human is None else {"pairs": int(human.rated.sum()), "annotators": human.annotators}
-    estimates = {name: {group: q._asdict() for group, q in groups.items()} for name, groups in study.quantities.items()}
+    estimates = {
+        name: {group: q._asdict() | _named(study.elements.get(name, {}).get(group)) for group, q in groups.items()}
+        for name, groups in study.quantities.items()
+    }
     return Results(benchmark="protobias", estimates=estimates, tasks=list(TASKS), columns=columns, details=details)

@@ -1,4 +1,4 @@
-"""The table of scores as the four cells of each row."""
+"""The table of scores as the four cells of each row, and its foils."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from protoscore.benchmarks.protobias.schema import Cell
+from protoscore.benchmarks.protobias.schema import Cell, Foil
 from protoscore.errors import DatasetError
 from protoscore.reporting.tables import is_own_images, numbers_of, scores_file, states_of
 from protoscore.stats.pairwise import FiveQuantities, five_quantities
 
 CELLS = [cell.value for cell in Cell]
+FOILS = [foil.value for foil in Foil]  # by element, of both subjects each
 
 
 class CellTable(NamedTuple):
-    """Scores of one scorer. ``scores`` is (rows, 4) in the order of :class:`Cell`, NaN where there is no number."""
+    """Scores of one scorer. ``scores`` is (rows, 4) in the order of :class:`Cell`, ``foils`` (rows, 3, 2) by element and
+    subject in the order of :class:`Foil`; NaN where there is no number."""
 
     scorer: str
     ids: NDArray[np.str_]
@@ -27,6 +29,7 @@ class CellTable(NamedTuple):
     domains: NDArray[np.str_]
     knobs: NDArray[np.str_]
     scores: NDArray[np.float64]
+    foils: NDArray[np.float64]
     states: dict[str, int]  # how many scores ended in each state
 
     def quantities(self, rows: NDArray[np.bool_] | slice = slice(None), resamples: int = 2000) -> FiveQuantities:
@@ -52,11 +55,12 @@ def _pivot(name: str, table: pa.Table) -> CellTable:
     scores = numbers_of(table)
     ids, first, index = np.unique(np.array(table["pair"].to_pylist(), dtype=str), return_index=True, return_inverse=True)
     cells = table["cell"].to_numpy(zero_copy_only=False)
-    wide = np.full((len(ids), len(CELLS)), np.nan)
-    for position, cell in enumerate(CELLS):
+    wide = np.full((len(ids), len(CELLS) + len(FOILS)), np.nan)
+    for position, cell in enumerate(CELLS + FOILS):
         here = cells == cell
         wide[index[here], position] = scores[here]
     triplets, domains, knobs = (
         np.array(table[key].take(first).to_pylist(), dtype=str) for key in ("triplet", "domain", "knob")
     )
-    return CellTable(name, ids, triplets, domains, knobs, wide, states_of(table))
+    scores, foils = wide[:, : len(CELLS)], wide[:, len(CELLS) :].reshape(-1, 3, 2)
+    return CellTable(name, ids, triplets, domains, knobs, scores, foils, states_of(table))

@@ -45,6 +45,7 @@ class Subcategory(Strict):
     prototypes: list[str] = Field(min_length=1)
     environments: list[str] = Field(min_length=1)
     extras: list[str] = []
+    names_also: list[str] = []  # other subcategories of the domain whose members the hypernym names too
 
 
 class ObjectDomain(Strict):
@@ -115,6 +116,8 @@ class Taxonomy(Strict):
     def _names_exist(self) -> Taxonomy:
         for domain in ("animals", "objects", "demography"):
             spec = getattr(self.domains, domain)
+            for sub in getattr(spec, "subcategories", {}).values():
+                self._check(domain, "subcategory", sub.names_also, spec.subcategories)
             users = [spec] if domain == "demography" else list(spec.subcategories.values())
             for user in users:
                 self._check(domain, "environment", user.environments, self.environments)
@@ -156,6 +159,25 @@ class Taxonomy(Strict):
                 if not extra.environments or environment in extra.environments
             ]
         return self._places[key]
+
+    def environments_of(self, contrast: Contrast) -> list[str]:
+        """Every environment of the contrast's subcategory, whatever its subjects' habitats."""
+        spec = getattr(self.domains, contrast.domain)
+        return (spec if contrast.domain == "demography" else spec.subcategories[contrast.subcategory]).environments
+
+    def strangers(self, contrast: Contrast) -> list[Subcategory]:
+        """Subcategories of things, none of whose members the contrast's hypernym names."""
+        found = []
+        for domain in ("animals", "objects"):
+            subs: dict[str, Subcategory] = getattr(self.domains, domain).subcategories
+            own = subs.get(contrast.subcategory) if domain == contrast.domain else None
+            named = {contrast.subcategory, *own.names_also} if own else set()
+            members = {key for name in named for key in (*subs[name].non_prototypes, *subs[name].prototypes)}
+            found += [
+                sub for name, sub in subs.items()
+                if name not in named and members.isdisjoint((*sub.non_prototypes, *sub.prototypes))
+            ]  # fmt: skip
+        return found
 
     def contrasts(self, domain: Domain) -> Iterator[Contrast]:
         """Every contrast of a domain, in file order."""

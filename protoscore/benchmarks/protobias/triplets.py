@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from protoscore.benchmarks.protobias.schema import Cell, Triplet
+from protoscore.benchmarks.protobias.schema import Cell, Foil, Triplet
 from protoscore.folder import claimed, parts, read_manifest, read_rows, write_manifest, write_table
 from protoscore.generators import Wanted
 from protoscore.schema import derive_seed
@@ -40,9 +40,9 @@ def read_triplets(folder: Path) -> list[Triplet]:
 
 
 def wanted_pictures(
-    triplets: Iterable[Triplet], renditions: int = 1, seed: int = 0, cells: Sequence[Cell] = tuple(Cell), nuisance: bool = False
+    triplets: Iterable[Triplet], renditions: int = 1, seed: int = 0, nuisance: bool = False
 ) -> Iterator[Wanted]:
-    """``renditions`` pictures of each of ``cells`` for every triplet.
+    """``renditions`` pictures of each cell of every triplet, and of each foil where it has them.
 
     The pictures of a triplet and rendition are a set: one seed, so that what no text states is equal in them, and of use
     together only, so that one that cannot be drawn leaves all of them out.
@@ -53,9 +53,9 @@ def wanted_pictures(
     for triplet in triplets:
         for rendition in range(renditions):
             group = f"{triplet.id}-{rendition}"
-            for cell in cells:
-                own = (cell.value,) if nuisance else ()
+            for picture in (*Cell, *Foil) if triplet.has_foils else Cell:
+                own = (picture.value,) if nuisance else ()
                 yield Wanted(
-                    f"{group}-{cell.value}", triplet.description(cell), derive_seed(seed, triplet.id, rendition, *own),
-                    triplet.scene(cell), {"triplet": triplet.id, "rendition": str(rendition), "cell": cell.value}, group,
+                    f"{group}-{picture.value}", triplet.description(picture), derive_seed(seed, triplet.id, rendition, *own),
+                    triplet.scene(picture), {"triplet": triplet.id, "rendition": str(rendition), "cell": picture.value}, group,
                 )  # fmt: skip

@@ -1,12 +1,14 @@
-"""What five quantities mean, in words. Rules on intervals, so that noise is not put into words."""
+"""What the quantities mean, in words. Rules on intervals, so that noise is not put into words."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from protoscore.stats.pairwise import FiveQuantities
+from protoscore.stats.pairwise import ElementSensitivity, FiveQuantities
+from protoscore.stats.resampling import Estimate
 
 GOOD, CHANCE, NOTABLE = 0.9, 0.5, 0.1  # an accuracy worth trusting; guessing; a gap worth a name
+ELEMENTS = {"extra": "the extra thing", "environment": "the environment", "subject": "the subject"}
 
 
 class Reading(NamedTuple):
@@ -17,22 +19,18 @@ class Reading(NamedTuple):
     text: str
 
 
-def reading(q: FiveQuantities) -> Reading:
-    """Put the five quantities of one scorer into words."""
+def reading(q: FiveQuantities, elements: ElementSensitivity | None = None) -> Reading:
+    """Put the quantities of one scorer into words; ``elements`` where foils were scored."""
     if q.incongruent.n == 0:
         return Reading("no scores", "neutral", "No pair has two scores, so nothing can be said.")
-    if q.incongruent.ties == q.incongruent.n and q.congruent.ties == q.congruent.n:
+    if all(e.ties == e.n for e in (q.incongruent, q.congruent, *(elements or ()))):
         return Reading(
             "constant", "neutral", "It gives every picture the same score. A tie is a failure, so its accuracies are 0."
         )
     if q.congruent.n == 0:
         return _pairs_only(q)
     if min(q.incongruent.low, q.congruent.low, q.sensitivity.low) >= GOOD:
-        return Reading(
-            "reads the text", "good",
-            f"It is right whichever subject is typical: {q.incongruent.value:.3f} on the paper's pairs, "
-            f"{q.congruent.value:.3f} the other way round, {q.sensitivity.value:.3f} when both pictures show the same subject.",
-        )  # fmt: skip
+        return _reads_the_detail(q, elements)
     if q.gap.high < -NOTABLE:
         return Reading(
             "anti-prototype shortcut", "bad",
@@ -47,13 +45,20 @@ def reading(q: FiveQuantities) -> Reading:
             f"It prefers what is typical: right {q.congruent.value:.3f} of the time when the typical picture is the right one, "
             f"{q.incongruent.value:.3f} when it is the wrong one.",
         )  # fmt: skip
+    if elements and elements.all.low >= GOOD and q.sensitivity.high < GOOD:
+        return Reading(
+            "reads the nouns, not the detail", "bad",
+            f"It sees when the thing, the place or the subject is another one ({elements.all.value:.3f} of the time), but not "
+            f"what the text says about them: with every noun right and one detail wrong it is right {q.sensitivity.value:.3f} "
+            f"of the time{_tied(q.sensitivity)}, where guessing gets 0.5.",
+        )  # fmt: skip
     if q.sensitivity.low <= CHANCE <= q.sensitivity.high:
         return Reading(
             "no better than guessing", "neutral",
             f"With the same subject in both pictures it finds the right one {q.sensitivity.value:.3f} of the time, "
             f"which cannot be told from guessing (0.5).",
         )  # fmt: skip
-    if min(q.incongruent.value, q.congruent.value, q.sensitivity.value) >= GOOD:
+    if min(e.value for e in (q.incongruent, q.congruent, q.sensitivity, *(elements or ()))) >= GOOD:
         return Reading(
             "seems to read the text", "neutral",
             f"It is right {q.incongruent.value:.3f} of the time on the paper's pairs, {q.congruent.value:.3f} the other way "
@@ -64,6 +69,40 @@ def reading(q: FiveQuantities) -> Reading:
         f"It tells right from wrong {q.sensitivity.value:.3f} of the time on one subject, and no clear preference for "
         f"typical or untypical subjects shows (gap {q.gap.value:+.3f}).",
     )  # fmt: skip
+
+
+def _reads_the_detail(q: FiveQuantities, elements: ElementSensitivity | None) -> Reading:
+    """What to say of a scorer that is right on the four cells, which share every noun."""
+    right = (
+        f"It is right whichever subject is typical: {q.incongruent.value:.3f} on the paper's pairs, "
+        f"{q.congruent.value:.3f} the other way round, {q.sensitivity.value:.3f} when both pictures show the same subject."
+    )
+    if elements is None:
+        return Reading("reads the detail", "neutral", f"{right} Whether it reads the nouns too, only foils could tell.")
+    found = {words: getattr(elements, name) for name, words in ELEMENTS.items()}
+    poor = {words: e for words, e in found.items() if e.low < GOOD}
+    told = ", ".join(f"{e.value:.3f} for {words}" for words, e in (poor or found).items())
+    if not poor:
+        return Reading("reads the text", "good", f"{right} And it sees when a noun is another one: {told}.")
+    if min(e.value for e in poor.values()) >= GOOD:
+        return Reading(
+            "seems to read the text", "neutral", f"{right} With one noun wrong: {told}; too few pairs to promise {GOOD}."
+        )  # fmt: skip
+    if min(e.low for e in poor.values()) >= (GOOD + CHANCE) / 2:
+        return Reading(
+            f"reads the text, {' and '.join(poor)} less surely", "neutral",
+            f"{right} With one noun wrong it is right {told}, short of the {GOOD} that would be promised.",
+        )  # fmt: skip
+    missing = "the nouns" if len(poor) == len(found) else " and ".join(poor)
+    return Reading(
+        f"reads the detail, not {missing}", "bad",
+        f"{right} But the four pictures share every noun. Against the same picture with another one it is right {told}, "
+        "where guessing gets 0.5.",
+    )  # fmt: skip
+
+
+def _tied(e: Estimate) -> str:
+    return f" ({e.ties:,} of {e.n:,} are ties)" if e.ties else ""
 
 
 def _pairs_only(q: FiveQuantities) -> Reading:

@@ -11,36 +11,39 @@ from protoscore.asking.protocol import Protocol, load_protocol
 from training.embedded.tasks import people, sets, texts
 from training.embedded.tasks.base import SceneQuestion, Seeded, Task
 
-DESCRIPTION, CHECK = "description", "check"
+DESCRIPTION, BOTH, CHECK = "description", "both people", "check"
 
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        Task("fairjudge/attributes", people.attributes, 0.13),
-        Task("fairjudge/profession", people.profession, 0.03),
+        Task("fairjudge/attributes", people.attributes, 0.08),
+        Task("fairjudge/profession", people.profession, 0.02),
         Task("fairjudge/alignment", texts.alignment, 0.06, words=texts.sentences),
-        Task("protobias/rubric", texts.rubric, 0.07),
+        Task("protobias/rubric", texts.rubric, 0.06),
         Task(
-            "protobias/image_filter", texts.image_filter, 0.15,
+            "protobias/image_filter", texts.image_filter, 0.10,
             measures={"kept or rejected as by the masks": lambda row: _kept(row["answer_score"]) == _kept(row["true_score"])},
         ),
         Task(
-            "bbq_v/two_people", people.two_people, 0.18,
+            "bbq_v/two_people", people.two_people, 0.22,
             words=people.meetings,
         ),
         Task(
-            "diversity/attribute_value", sets.attribute_value, 0.20, words=sets.names, phrases=sets.value_phrases,
+            "diversity/attribute_value", sets.attribute_value, 0.18, words=sets.attributes, phrases=sets.value_phrases,
             by=("attribute",),
         ),
         Task(
-            "diversity/attribute_count", sets.attribute_count, 0.24, phrases=sets.count_phrases, pictures=8,
+            "diversity/attribute_count", sets.attribute_count, 0.30, phrases=sets.count_phrases, pictures=8,
             by=("size", "attribute"),
         ),
     )
 }  # fmt: skip
 TRAINING_ONLY: dict[str, Task] = {
-    task.name: task for task in (Task(DESCRIPTION, texts.description, 0.04), Task(CHECK, texts.check, 0.10))
-}
+    task.name: task
+    for task in (
+        Task(DESCRIPTION, texts.description, 0.02), Task(BOTH, people.both, 0.08), Task(CHECK, texts.check, 0.05),
+    )
+}  # fmt: skip
 
 
 def example(task: str, seed: int, split: str) -> SceneQuestion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from protoscore.benchmarks.protobias.schema import Cell
@@ -41,6 +42,13 @@ def two_people(rng: Seeded, split: str) -> SceneQuestion:
         fields["question"], which = rng.choice(told if told and rng.random() < 0.8 else open_ or told)
         answer = "unknown" if which[0] == which[1] else ("left" if which[0] else "right")
     return SceneQuestion([draw_two(*people, rng.getrandbits(60), size_of(rng))], fields, {"answer": answer})
+
+
+def both(rng: Seeded, split: str) -> SceneQuestion:
+    """No question: each of two people is described. Only for training, where it teaches which is left and which is right."""
+    people = random_person(rng, cue=0.7), random_person(rng, cue=0.7)
+    said = [json.dumps(word) for side, p in zip(("left", "right"), people) for word in (side, *p.model_dump().values())]
+    return SceneQuestion([draw_two(*people, rng.getrandbits(60), size_of(rng))], {}, {"answer": "".join(said)})
 
 
 def meetings() -> list[str]:

@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from protoscore.benchmarks.protobias.foils import others
 from protoscore.benchmarks.protobias.schema import NUMBERS, Domain, Knob, Triplet
-from protoscore.benchmarks.protobias.taxonomy import Contrast, Taxonomy, extra_noun, with_article
+from protoscore.benchmarks.protobias.taxonomy import Contrast, Extra, Taxonomy, extra_noun, noun_of, with_article
 from protoscore.errors import ConfigError
 from protoscore.schema import content_id
 
@@ -44,7 +45,8 @@ def write(
         while made < wanted and contrasts:
             if drawn % len(contrasts) == 0:
                 rng.shuffle(contrasts)
-            triplet = _draw(taxonomy, contrasts[drawn % len(contrasts)], rng)
+            contrast = contrasts[drawn % len(contrasts)]
+            triplet, sentence = _draw(taxonomy, contrast, rng)
             drawn += 1
             key = (triplet.text, triplet.correct, triplet.adversarial)
             if key in seen or (split and triplet.split != split):
@@ -55,7 +57,7 @@ def write(
                 continue
             seen.add(key)
             made, misses = made + 1, 0
-            yield triplet
+            yield triplet.model_copy(update=_foils(taxonomy, contrast, triplet, sentence, refuses))
 
 
 def split_of(hypernym: str, attr_token: str | None, environment: str, extra: str, knob: str) -> str:
@@ -68,8 +70,11 @@ def split_of(hypernym: str, attr_token: str | None, environment: str, extra: str
     return "test" if digest % TEST_SHARE == 0 else "train"
 
 
-def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random) -> Triplet:
-    """One random triplet of a contrast: knob, then extra, environment, unordered value pair, and its orientation."""
+def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random) -> tuple[Triplet, Callable[..., str]]:
+    """One random triplet of a contrast: knob, then extra, environment, unordered value pair, and its orientation.
+
+    With it comes what writes its sentences, for the foils: those are made for a triplet that is kept only.
+    """
     knob: Knob = rng.choice(getattr(taxonomy.domains, contrast.domain).knobs)
     places = taxonomy.places(contrast, knob)
     if not places:
@@ -80,10 +85,11 @@ def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random) -> Triplet
     pairs = taxonomy.value_pairs(knob, taxonomy.extra(contrast.domain, name))
     # An unordered pair and a coin: each value is stated as often as it is shown wrongly, so no value gives the answer away.
     value, violation = rng.choice(pairs) if rng.random() < 0.5 else rng.choice(pairs)[::-1]
-    frame = rng.choice(taxonomy.sentences[knob])
+    frame, people = rng.choice(taxonomy.sentences[knob]), contrast.domain == "demography"
 
-    def sentence(subject: str, shown: str) -> str:
-        return _fill(frame, taxonomy, contrast, subject, name, environment, knob, shown)
+    def sentence(subject: str, shown: str, extra: str = name, place: str = environment, person: bool = people) -> str:
+        subject = with_article(f"{contrast.attr_token} {subject}") if person else subject
+        return _fill(frame, taxonomy, taxonomy.extra(contrast.domain, extra), subject, extra, place, shown, person)
 
     fields: dict[str, Any] = {
         "text": sentence(contrast.hypernym, value),
@@ -92,26 +98,44 @@ def _draw(taxonomy: Taxonomy, contrast: Contrast, rng: random.Random) -> Triplet
         "proto_correct": sentence(contrast.proto_phrase, value),
         "non_violated": sentence(contrast.non_phrase, violation),
     }
-    return Triplet.model_construct(
+    triplet = Triplet.model_construct(
         id=content_id(*fields.values()),
         **{field: getattr(contrast, field) for field in _CONTRAST_FIELDS},
         knob=knob, value=value, violation=violation, extra=name, environment=environment, **fields,
         writer="template", split=split_of(contrast.hypernym, contrast.attr_token, environment, name, knob),
     )  # fmt: skip
+    return triplet, sentence
+
+
+def _foils(
+    taxonomy: Taxonomy, contrast: Contrast, t: Triplet, sentence: Callable[..., str], refuses: Callable[[str], str | None]
+) -> dict[str, str]:
+    """What a triplet's foils show, and their descriptions; nothing where the taxonomy has nothing else to show."""
+    foils = others(taxonomy, contrast, t.knob, t.value, t.extra, t.environment, random.Random(f"foils-{t.id}"), refuses)
+    if not foils:
+        return {}
+    fields = {"foil_extra": foils.extra, "foil_environment": foils.environment}
+    for side, phrase in (("non", contrast.non_phrase), ("proto", contrast.proto_phrase)):
+        other = getattr(foils, f"{side}_subject")
+        fields |= {
+            f"foil_{side}_subject": other,
+            f"{side}_extra_foil": sentence(phrase, t.value, extra=foils.extra),
+            f"{side}_environment_foil": sentence(phrase, t.value, place=foils.environment),
+            f"{side}_subject_foil": sentence(with_article(noun_of(other)), t.value, person=False),
+        }
+    return fields
 
 
 _CONTRAST_FIELDS = [field for field in Contrast._fields if field in Triplet.model_fields]
 
 
 def _fill(
-    frame: str, taxonomy: Taxonomy, contrast: Contrast, subject: str, name: str, environment: str, knob: Knob, value: str
+    frame: str, taxonomy: Taxonomy, extra: Extra, subject: str, name: str, environment: str, value: str, person: bool
 ) -> str:
-    extra = taxonomy.extra(contrast.domain, name)
     noun = extra_noun(name, extra, 1)
-    person = contrast.domain == "demography"
     number = NUMBERS.get(value, 1)
     sentence = frame.format(
-        S=with_article(f"{contrast.attr_token} {subject}") if person else subject,
+        S=subject,
         place=taxonomy.environments[environment],
         a_E=with_article(noun),
         n_E=f"{value} {extra_noun(name, extra, number)}",
