@@ -99,7 +99,8 @@ def run(
 
 
 def _parameters(
-    models: Sequence[Model], pairs_of: str, pairs: Sequence[ConceptPair], pictures: int, how: Drawing, measures: Measures, seed: int
+    models: Sequence[Model], pairs_of: str, pairs: Sequence[ConceptPair], pictures: int, how: Drawing, measures: Measures,
+    seed: int,
 ) -> dict[str, Any]:  # fmt: skip
     named = {model.name: Path(model.spec).name if model.is_folder else model.spec for model in models}
     return {
