@@ -10,8 +10,8 @@ from scipy import stats
 from scipy.spatial.distance import pdist
 
 from protoscore.benchmarks.diversity.comparison import compare_models, contradictions, kendall, outcomes_of
-from protoscore.benchmarks.diversity.measured import Measured
-from protoscore.benchmarks.diversity.pairs import Pair, read_pairs
+from protoscore.benchmarks.diversity.measured import MeasuredModel
+from protoscore.benchmarks.diversity.pairs import ConceptPair, read_pairs
 from protoscore.benchmarks.diversity.set_scores import Drawing, mean_distance, score_sets
 from protoscore.errors import DatasetError
 from protoscore.generators.simulated import distribution
@@ -19,7 +19,7 @@ from protoscore.stats.diversity import compare, vendi
 from protoscore.stats.sign_power import least_significant, sign_power, subset_study
 
 VALUES = ("red", "green", "blue", "black")
-PAIRS = [Pair(f"p{n}", f"thing {n}", "color", "nature" if n % 2 else "objects", VALUES, "An image.") for n in range(12)]
+PAIRS = [ConceptPair(f"p{n}", f"thing {n}", "color", "nature" if n % 2 else "objects", VALUES, "An image.") for n in range(12)]
 
 
 def measured(name, per_pair, values=None, vectors=None, usable=None):
@@ -29,7 +29,7 @@ def measured(name, per_pair, values=None, vectors=None, usable=None):
     held = {"e": rng.normal(size=(n, 5)).astype(np.float32)} if vectors is None else {"e": vectors}
     pairs = np.repeat([pair.id for pair in PAIRS], per_pair)
     fine = np.ones(n, bool) if usable is None else usable
-    return Measured(name, np.arange(n).astype(str), pairs, held, values, fine, {})
+    return MeasuredModel(name, np.arange(n).astype(str), pairs, held, values, fine, {})
 
 
 def drawn(values, *shape):

@@ -13,7 +13,7 @@ from protoscore.reporting.results import Results, Task
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from protoscore.benchmarks.diversity.study import Study
+    from protoscore.benchmarks.diversity.study import DiversityStudy
     from protoscore.benchmarks.diversity.template import Template
     from protoscore.generators import Wanted
     from protoscore.sources.rows import Rows
@@ -44,7 +44,7 @@ class Diversity(Benchmark):
         self.source, self._pairs, self._renditions, self._seed = source or "photos", pairs, renditions, seed
         self._votes, self._asked = tuple(part.strip() for part in votes.split(",") if part.strip()), tasks
         self.folders: dict[str, str] = {}  # model -> its own pictures, for the page
-        self._studied: tuple[Path, Study] | None = None
+        self._studied: tuple[Path, DiversityStudy] | None = None
 
     def pictures(self) -> Iterator[Wanted]:
         from protoscore.benchmarks.diversity.golden import LISTS, golden_pictures
@@ -122,10 +122,10 @@ class Diversity(Benchmark):
         self._votes, self._studied = (*self._votes, str(folder)), None
         return folder
 
-    def _sources(self, run: Path, study: Study) -> dict[str, str]:
+    def _sources(self, run: Path, study: DiversityStudy) -> dict[str, str]:
         return {one.name: self.folders.get(one.name, str(run / one.name / "pictures")) for one in study.measured}
 
-    def _study(self, run: Path) -> Study:
+    def _study(self, run: Path) -> DiversityStudy:
         from protoscore.benchmarks.diversity.study import make_study
 
         if self._studied is None or self._studied[0] != run:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from protoscore.benchmarks.diversity.measured import Measured
+from protoscore.benchmarks.diversity.measured import MeasuredModel
 from protoscore.benchmarks.diversity.set_scores import SetScores
 from protoscore.schema import content_id
 from protoscore.sources import open_rows
@@ -22,7 +22,7 @@ class Side(NamedTuple):
     ids: list[str]
 
 
-class Shown(NamedTuple):
+class SideTask(NamedTuple):
     """Two sets of one pair."""
 
     pair: str
@@ -33,7 +33,7 @@ class Shown(NamedTuple):
     expected: str = ""  # "first" or "equal", where the answer is known
 
 
-def comparisons(sets: SetScores, measured: Sequence[Measured], sources: Mapping[str, str]) -> Iterator[Shown]:
+def comparisons(sets: SetScores, measured: Sequence[MeasuredModel], sources: Mapping[str, str]) -> Iterator[SideTask]:
     """Every side by side of two models.
 
     Args:
@@ -48,7 +48,7 @@ def comparisons(sets: SetScores, measured: Sequence[Measured], sources: Mapping[
                     Side(measured[m].name, sources[measured[m].name], measured[m].ids[sets.members[m, p, s]].tolist())
                     for m in (a, b)
                 )
-                yield Shown(pair.id, pair.concept, pair.attribute, s, (first, second))
+                yield SideTask(pair.id, pair.concept, pair.attribute, s, (first, second))
 
 
 class SideBySide:
@@ -58,7 +58,7 @@ class SideBySide:
     source = "side by side"
     parent: Path | None = None
 
-    def __init__(self, shown: Sequence[Shown], scenes: bool | None):
+    def __init__(self, shown: Sequence[SideTask], scenes: bool | None):
         self._shown, self.scenes = list(shown), scenes
         self._places: dict[str, tuple[Rows, dict[str, int]]] = {}  # source -> its rows, and where each id stands
         self.parameters: dict[str, Any] = {"benchmark": "diversity"}

@@ -23,7 +23,7 @@ RATE = 0.65  # win rate for which the power is told
 Outcomes = Mapping[tuple[str, str], NDArray[np.float64]]  # two models -> (concepts,) 1, 0, -1, NaN
 
 
-class Comparison(NamedTuple):
+class ModelComparison(NamedTuple):
     """One measure over all models, or people."""
 
     measure: str
@@ -68,7 +68,7 @@ def outcomes_of(scores: NDArray, models: Sequence[str]) -> dict[tuple[str, str],
 def compare_models(
     measure: str, outcomes: Outcomes, models: Sequence[str], groups: Sequence[str], means: Mapping[str, float] | None = None,
     tie_rule: TieRule = "drop", seed: int = 0,
-) -> Comparison:  # fmt: skip
+) -> ModelComparison:  # fmt: skip
     """Test every pair of models.
 
     Args:
@@ -89,7 +89,7 @@ def compare_models(
         for size in sorted({round(concepts * share) for share in (1, 0.86, 0.7, 0.5, 0.35, 0.25)}, reverse=True)
         if size > 5
     ]
-    return Comparison(
+    return ModelComparison(
         measure, order, balance, outcomes, tests, sign_power(decided, RATE, LEVEL), least_significant(decided, LEVEL),
         subset_study(outcomes, sizes, seed=seed, level=LEVEL), _by_group(outcomes, models, groups),
     )  # fmt: skip
@@ -117,7 +117,7 @@ class Contradiction(NamedTuple):
     p_judged: float
 
 
-def contradictions(comparisons: Sequence[Comparison], trusted: str = "judged_entropy") -> list[Contradiction]:
+def contradictions(comparisons: Sequence[ModelComparison], trusted: str = "judged_entropy") -> list[Contradiction]:
     """Where a measure is misled: what changes is not what was asked for."""
     base = next((one for one in comparisons if one.measure == trusted), None)
     if base is None:
@@ -132,7 +132,7 @@ def contradictions(comparisons: Sequence[Comparison], trusted: str = "judged_ent
     return found
 
 
-def kendall(first: Comparison, second: Comparison) -> float:
+def kendall(first: ModelComparison, second: ModelComparison) -> float:
     """Kendall's tau-b between two rankings of the models by their balance of wins; NaN for fewer than two models."""
     names = list(first.balance)
     return float(stats.kendalltau([first.balance[n] for n in names], [second.balance[n] for n in names]).statistic)

@@ -15,7 +15,7 @@ from protoscore.errors import DatasetError
 from protoscore.schema import Status
 
 
-class Measured(NamedTuple):
+class MeasuredModel(NamedTuple):
     """The pictures of one model, in order."""
 
     name: str
@@ -29,7 +29,7 @@ class Measured(NamedTuple):
 
 def read_measured(
     name: str, embedded: Mapping[str, Path], judged: Path | None = None, scored: tuple[Path, float] | None = None
-) -> Measured:
+) -> MeasuredModel:
     """Read the stages' folders of one model.
 
     Args:
@@ -63,7 +63,7 @@ def read_measured(
         order = _order(name, ids, decided["item"])
         states, answers = decided["state_value"], decided["answer_value"]
         values = np.array([answers[row] if states[row] == Status.OK else None for row in order], object)
-    return Measured(name, ids, pairs, vectors, values, usable, left_out)
+    return MeasuredModel(name, ids, pairs, vectors, values, usable, left_out)
 
 
 def _order(name: str, ids: NDArray[np.str_], others: Sequence[Any]) -> list[int]:

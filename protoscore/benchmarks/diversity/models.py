@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from protoscore.benchmarks.diversity.pairs import Pair
+from protoscore.benchmarks.diversity.pairs import ConceptPair
 from protoscore.errors import ConfigError, DatasetError
 from protoscore.generators import Wanted
 from protoscore.schema import content_id, derive_seed
@@ -58,7 +58,7 @@ def _name_of(spec: str) -> str:
     return Path(spec).resolve().name if Path(spec).exists() else spec.replace("/", "-")
 
 
-def wanted_of(pairs: Sequence[Pair], model: str, pictures: int, seed: int = 0) -> list[Wanted]:
+def wanted_of(pairs: Sequence[ConceptPair], model: str, pictures: int, seed: int = 0) -> list[Wanted]:
     """What a model has to draw."""
     return [
         Wanted(f"{pair.id}-{number}", pair.prompt, derive_seed(seed, model, pair.id, number), pair.spec, pair.fields())
@@ -79,7 +79,7 @@ class KnownRows:
 
     columns: Sequence[str] = ("pair", "group", "image")
 
-    def __init__(self, rows: Rows, pairs: Sequence[Pair]):
+    def __init__(self, rows: Rows, pairs: Sequence[ConceptPair]):
         self._rows, self._pairs = rows, pairs
         self._finder = _Finder(pairs)
         found = ((place, self._finder.of(row)) for place, row in enumerate(rows.rows()))
@@ -120,7 +120,7 @@ class KnownRows:
 class _Finder:
     """Which pair a row is of."""
 
-    def __init__(self, pairs: Sequence[Pair]):
+    def __init__(self, pairs: Sequence[ConceptPair]):
         self._ids = {pair.id: pair for pair in pairs}
         self._named = {(pair.concept, pair.attribute): pair for pair in pairs}
         texts = [pair.prompt for pair in pairs]
@@ -128,14 +128,14 @@ class _Finder:
             pair.prompt: pair for pair in pairs if texts.count(pair.prompt) == 1
         }  # one concept may have two attributes
 
-    def of(self, row: Row) -> Pair | None:
+    def of(self, row: Row) -> ConceptPair | None:
         fields = row.fields
         if fields.get("pair") in self._ids:
             return self._ids[fields["pair"]]
         named = self._named.get((str(fields.get("concept")), str(fields.get("attribute"))))
         return named or self._by_path(str(fields.get("image") or row.id)) or self._texts.get(str(fields.get(TEXT)))
 
-    def _by_path(self, name: str) -> Pair | None:
+    def _by_path(self, name: str) -> ConceptPair | None:
         path = PurePosixPath(name)
         stem = path.stem
         numberless = stem.rstrip("0123456789").rstrip("_-")

@@ -28,7 +28,7 @@ LISTS = {"photos": "prompts.csv", "scenes": "scene_prompts.csv"}
 NEEDED = ("concept", "attribute", "values", "prompt")
 
 
-class Pair(NamedTuple):
+class ConceptPair(NamedTuple):
     """A concept and one of its attributes."""
 
     id: str
@@ -47,7 +47,7 @@ class Pair(NamedTuple):
         }  # fmt: skip
 
 
-def read_pairs(name: str | Path) -> list[Pair]:
+def read_pairs(name: str | Path) -> list[ConceptPair]:
     """The pairs of a list that comes along, or of a table.
 
     Raises:
@@ -66,7 +66,7 @@ def read_pairs(name: str | Path) -> list[Pair]:
     return pairs
 
 
-def write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
+def write_pairs(path: Path, pairs: Sequence[ConceptPair]) -> None:
     """Write pairs as a table that :func:`read_pairs` reads."""
     text = io.StringIO()
     writer = csv.DictWriter(text, ("id", *NEEDED, "group", "things", "places"), lineterminator="\n")
@@ -78,7 +78,7 @@ def write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
     write_text(path, text.getvalue())
 
 
-def _pair(path: Path, number: int, values: Mapping[str, Any]) -> Pair:
+def _pair(path: Path, number: int, values: Mapping[str, Any]) -> ConceptPair:
     where = f"{path}, line {number}"
     told = {name: text_of(value, f"{where}: {name}").strip() for name, value in values.items()}
     listed = {name: tuple(part.strip() for part in told.get(name, "").split(";") if part.strip()) for name in _LISTED}
@@ -95,7 +95,7 @@ def _pair(path: Path, number: int, values: Mapping[str, Any]) -> Pair:
         spec = Open(attribute=told["attribute"], values=listed["values"], things=things, places=places) if things else None  # type: ignore[arg-type]
     except ValidationError as error:
         raise DatasetError(f"{where}: {error.errors()[0]['msg']}") from error
-    return Pair(name, told["concept"], told["attribute"], told.get("group", ""), listed["values"], told["prompt"], spec)
+    return ConceptPair(name, told["concept"], told["attribute"], told.get("group", ""), listed["values"], told["prompt"], spec)
 
 
 _LISTED = ("values", "things", "places")

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from protoscore.benchmarks.diversity.comparison import Comparison, compare_models
+from protoscore.benchmarks.diversity.comparison import ModelComparison, compare_models
 from protoscore.benchmarks.diversity.set_scores import SetScores
-from protoscore.benchmarks.diversity.votes import CHOICES, Task, Vote, Votes
+from protoscore.benchmarks.diversity.votes import CHOICES, SideVote, VotedTask, Votes
 from protoscore.sources.pictures import refuse
 from protoscore.stats.agreement import krippendorff_alpha
 from protoscore.stats.correlation import correlation
@@ -31,7 +31,7 @@ class Autorater(NamedTuple):
 class People(NamedTuple):
     """People's votes, and the measures beside them."""
 
-    comparison: Comparison
+    comparison: ModelComparison
     annotators: int
     votes: int
     unable: int
@@ -86,7 +86,7 @@ def beside_people(found: Votes, sets: SetScores, groups: Sequence[str]) -> Peopl
 
 
 def _outcomes(
-    rows: Sequence[Vote], tasks: Mapping[str, Task], sets: SetScores, place: Mapping[str, int]
+    rows: Sequence[SideVote], tasks: Mapping[str, VotedTask], sets: SetScores, place: Mapping[str, int]
 ) -> dict[tuple[str, str], NDArray]:
     """By pair of models, outcomes by concept: the mode over raters, then over side-by-side comparisons."""
     found = {}
@@ -101,26 +101,26 @@ def _outcomes(
     return found
 
 
-def _by_task(rows: Sequence[Vote]) -> dict[str, list[Vote]]:
-    grouped: dict[str, list[Vote]] = {}
+def _by_task(rows: Sequence[SideVote]) -> dict[str, list[SideVote]]:
+    grouped: dict[str, list[SideVote]] = {}
     for vote in rows:
         grouped.setdefault(vote.task, []).append(vote)
     return grouped
 
 
-def _top(votes: Sequence[Vote]) -> list[float]:
+def _top(votes: Sequence[SideVote]) -> list[float]:
     """The most frequent choices; several where none leads."""
     counts = Counter(vote.choice for vote in votes if vote.choice == vote.choice)
     return [choice for choice, n in counts.items() if n == max(counts.values())]
 
 
-def _modes(rows: Sequence[Vote]) -> dict[str, float]:
+def _modes(rows: Sequence[SideVote]) -> dict[str, float]:
     """The mode of each task; without a single one it is equal, as in ``stats.diversity.concept_outcomes``."""
     tops = {task: _top(votes) for task, votes in _by_task(rows).items()}
     return {task: top[0] if len(top) == 1 else 0.0 if top else float("nan") for task, top in tops.items()}
 
 
-def _gaps(rows: Sequence[Vote]) -> dict[str, float]:
+def _gaps(rows: Sequence[SideVote]) -> dict[str, float]:
     """The mean difference of people's counts of each task, without its sign."""
     found = {}
     for task, votes in _by_task(rows).items():
@@ -129,13 +129,13 @@ def _gaps(rows: Sequence[Vote]) -> dict[str, float]:
     return found
 
 
-def _score(scores: NDArray, sets: SetScores, place: Mapping[str, int], task: Task, model: str) -> float:
+def _score(scores: NDArray, sets: SetScores, place: Mapping[str, int], task: VotedTask, model: str) -> float:
     if task.number >= scores.shape[2]:
         return float("nan")
     return float(scores[sets.models.index(model), place[task.pair], task.number])
 
 
-def _alpha(rows: Sequence[Vote]) -> Estimate:
+def _alpha(rows: Sequence[SideVote]) -> Estimate:
     people = list(dict.fromkeys(vote.annotator for vote in rows))
     if len(people) < 2:
         return Estimate(math.nan, math.nan, math.nan, 0, len(_by_task(rows)))

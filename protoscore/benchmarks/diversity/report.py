@@ -10,8 +10,8 @@ import numpy as np
 from rich.text import Text
 
 import protoscore
-from protoscore.benchmarks.diversity.comparison import LEVEL, RATE, Comparison
-from protoscore.benchmarks.diversity.study import Study
+from protoscore.benchmarks.diversity.comparison import LEVEL, RATE, ModelComparison
+from protoscore.benchmarks.diversity.study import DiversityStudy
 from protoscore.errors import ImageError, ProtoscoreError
 from protoscore.figures import number, p_value
 from protoscore.reporting.pages import environment, thumbnail
@@ -44,7 +44,7 @@ def title(measure: str) -> str:
     return TITLES.get(measure, named.get(kind, measure))
 
 
-def page(study: Study, run: Path, sources: Mapping[str, str] | None = None) -> str:
+def page(study: DiversityStudy, run: Path, sources: Mapping[str, str] | None = None) -> str:
     """A self-contained HTML page.
 
     Args:
@@ -60,7 +60,7 @@ def page(study: Study, run: Path, sources: Mapping[str, str] | None = None) -> s
     )  # fmt: skip
 
 
-class Against(NamedTuple):
+class PairResult(NamedTuple):
     """A pair of models, from the first one's side."""
 
     wins: int
@@ -74,13 +74,13 @@ class Against(NamedTuple):
     verdict: str
 
 
-def _seen_from(one: Comparison, a: str, b: str) -> Against:
+def _seen_from(one: ModelComparison, a: str, b: str) -> PairResult:
     turned = (a, b) not in one.tests
     test = one.tests[(b, a) if turned else (a, b)]
     wins, losses, rate = test.test.wins, test.test.losses, test.test.rate
     value, low, high = (1 - rate.value, 1 - rate.high, 1 - rate.low) if turned else rate[:3]
     verdict = {1: "better", 0: "not told apart", -1: "worse"}[one.direction(a, b)]
-    return Against(
+    return PairResult(
         losses if turned else wins,
         wins if turned else losses,
         test.test.ties,
@@ -93,7 +93,7 @@ def _seen_from(one: Comparison, a: str, b: str) -> Against:
     )
 
 
-def sheets(study: Study, run: Path, sources: Mapping[str, str]) -> tuple[list[Sheet], list[Sheet]]:
+def sheets(study: DiversityStudy, run: Path, sources: Mapping[str, str]) -> tuple[list[Sheet], list[Sheet]]:
     """The least and the most diverse sets by the main automatic measure."""
     measure = next(iter(study.means))
     scores = study.sets.scores[measure]
@@ -130,7 +130,7 @@ def _pictures(run: Path, model: str, ids: set[str], source: str | None) -> dict[
     return found
 
 
-def shown(study: Study) -> list[RenderableType]:
+def shown(study: DiversityStudy) -> list[RenderableType]:
     """The ranking by each measure, and every pair by the main one, for a terminal."""
     main = study.comparisons[study.main]
     rows = []
@@ -159,5 +159,5 @@ def shown(study: Study) -> list[RenderableType]:
     return parts
 
 
-def _with_interval(x: Against) -> str:
+def _with_interval(x: PairResult) -> str:
     return f"{number(x.rate, digits=2)} [{number(x.low, digits=2)}, {number(x.high, digits=2)}]"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from protoscore import catalog
 from protoscore.asking.protocol import load_protocol
 from protoscore.benchmarks.diversity.models import KnownRows, Model, wanted_of
-from protoscore.benchmarks.diversity.pairs import Pair, read_pairs, write_pairs
+from protoscore.benchmarks.diversity.pairs import ConceptPair, read_pairs, write_pairs
 from protoscore.benchmarks.diversity.set_scores import Drawing
 from protoscore.embedding import embed_rows
 from protoscore.errors import ConfigError
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     comparisons: int  # side by side
 
 
-def plan(models: Sequence[Model], pairs: Sequence[Pair], pictures: int, how: Drawing, measures: Measures) -> Plan:
+def plan(models: Sequence[Model], pairs: Sequence[ConceptPair], pictures: int, how: Drawing, measures: Measures) -> Plan:
     """Count the work; pictures of folders are counted as if they had as many for each pair."""
     drawn, all_ = sum(not model.is_folder for model in models), len(models) * len(pairs) * pictures
     couples = len(models) * (len(models) - 1) // 2
@@ -99,7 +99,8 @@ def run(
 
 
 def _parameters(
-    models: Sequence[Model], pairs_of: str, pairs: Sequence[Pair], pictures: int, how: Drawing, measures: Measures, seed: int
+    models: Sequence[Model], pairs_of: str, pairs: Sequence[ConceptPair], pictures: int, how: Drawing, measures: Measures,
+    seed: int,
 ) -> dict[str, Any]:  # fmt: skip
     named = {model.name: Path(model.spec).name if model.is_folder else model.spec for model in models}
     return {
@@ -110,7 +111,7 @@ def _parameters(
     }  # fmt: skip
 
 
-def _rows(model: Model, pairs: Sequence[Pair], folder: Path, pictures: int, seed: int) -> KnownRows:
+def _rows(model: Model, pairs: Sequence[ConceptPair], folder: Path, pictures: int, seed: int) -> KnownRows:
     if model.is_folder:
         return KnownRows(open_rows(model.spec), pairs)
     place = folder / "pictures"

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from protoscore.benchmarks.diversity.measured import Measured
-from protoscore.benchmarks.diversity.pairs import Pair
+from protoscore.benchmarks.diversity.measured import MeasuredModel
+from protoscore.benchmarks.diversity.pairs import ConceptPair
 from protoscore.errors import DatasetError
 from protoscore.schema import derive_seed
 from protoscore.sources.sets import draw_sets
@@ -36,14 +36,14 @@ class SetScores(NamedTuple):
     """(models, pairs, sets) of one shape throughout; NaN and -1 where a model has no such set."""
 
     models: list[str]
-    pairs: list[Pair]
+    pairs: list[ConceptPair]
     size: int
     members: NDArray[np.int64]  # (models, pairs, sets, size): number of the picture within its model
     scores: Mapping[str, NDArray[np.float64]]
     without: Mapping[str, int]  # model -> pairs of which it has too few usable pictures for one set
 
 
-def score_sets(measured: Sequence[Measured], pairs: Sequence[Pair], how: Drawing) -> SetScores:
+def score_sets(measured: Sequence[MeasuredModel], pairs: Sequence[ConceptPair], how: Drawing) -> SetScores:
     """Draw the sets and score them.
 
     Raises:
@@ -76,10 +76,10 @@ def score_sets(measured: Sequence[Measured], pairs: Sequence[Pair], how: Drawing
     return SetScores([m.name for m in measured], list(pairs), how.size, members, scores, without)
 
 
-Kind = Callable[[Measured, NDArray, list[Pair]], NDArray[np.float64]]
+Kind = Callable[[MeasuredModel, NDArray, list[ConceptPair]], NDArray[np.float64]]
 
 
-def _kinds(measured: Sequence[Measured], how: Drawing) -> dict[str, Kind]:
+def _kinds(measured: Sequence[MeasuredModel], how: Drawing) -> dict[str, Kind]:
     kinds: dict[str, Kind] = {}
     if all(model.values is not None for model in measured):
         kinds = {"judged_entropy": _judged_entropy, "judged_coverage": _judged_coverage, "judged_count": _judged_count}
@@ -89,10 +89,10 @@ def _kinds(measured: Sequence[Measured], how: Drawing) -> dict[str, Kind]:
                 f"the vectors of {embedder} have {' and '.join(map(str, sorted(lengths)))} numbers; embed all in one way"
             )
 
-        def by_vendi(model: Measured, chosen: NDArray, pairs: list[Pair], embedder: str = embedder) -> NDArray:
+        def by_vendi(model: MeasuredModel, chosen: NDArray, pairs: list[ConceptPair], embedder: str = embedder) -> NDArray:
             return vendi_sets(model.vectors[embedder][chosen], how.order)
 
-        def by_distance(model: Measured, chosen: NDArray, pairs: list[Pair], embedder: str = embedder) -> NDArray:
+        def by_distance(model: MeasuredModel, chosen: NDArray, pairs: list[ConceptPair], embedder: str = embedder) -> NDArray:
             return mean_distance(model.vectors[embedder][chosen])
 
         kinds |= {f"vendi_{embedder}": by_vendi, f"distance_{embedder}": by_distance}
@@ -108,22 +108,22 @@ def mean_distance(vectors: NDArray) -> NDArray[np.float64]:
     return 1 - (together - n) / (n * (n - 1))
 
 
-def _told(model: Measured, chosen: NDArray) -> list[list[str]]:
+def _told(model: MeasuredModel, chosen: NDArray) -> list[list[str]]:
     assert model.values is not None
     told = [[value for value in model.values[some] if value is not None] for some in chosen]
     return [some if len(some) >= len(all_) * (1 - MOST_UNTOLD) else [] for some, all_ in zip(told, chosen)]
 
 
-def _judged_entropy(model: Measured, chosen: NDArray, pairs: list[Pair]) -> NDArray[np.float64]:
+def _judged_entropy(model: MeasuredModel, chosen: NDArray, pairs: list[ConceptPair]) -> NDArray[np.float64]:
     """Effective number of values: exp of the entropy of their shares."""
     shares = [np.array(list(Counter(some).values()), float) for some in _told(model, chosen)]
     return np.array([float(effective_number(s / s.sum())) if len(s) else np.nan for s in shares])
 
 
-def _judged_coverage(model: Measured, chosen: NDArray, pairs: list[Pair]) -> NDArray[np.float64]:
+def _judged_coverage(model: MeasuredModel, chosen: NDArray, pairs: list[ConceptPair]) -> NDArray[np.float64]:
     told = _told(model, chosen)
     return np.array([coverage(some, pair.values) if some else np.nan for some, pair in zip(told, pairs, strict=True)])
 
 
-def _judged_count(model: Measured, chosen: NDArray, pairs: list[Pair]) -> NDArray[np.float64]:
+def _judged_count(model: MeasuredModel, chosen: NDArray, pairs: list[ConceptPair]) -> NDArray[np.float64]:
     return np.array([float(len(set(some))) if some else np.nan for some in _told(model, chosen)])

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from protoscore.benchmarks.diversity.comparison import (
-    Comparison,
     Contradiction,
+    ModelComparison,
     compare_models,
     contradictions,
     kendall,
@@ -16,8 +16,8 @@ from protoscore.benchmarks.diversity.comparison import (
     outcomes_of,
     weakest,
 )
-from protoscore.benchmarks.diversity.measured import Measured, read_measured
-from protoscore.benchmarks.diversity.pairs import Pair, read_pairs
+from protoscore.benchmarks.diversity.measured import MeasuredModel, read_measured
+from protoscore.benchmarks.diversity.pairs import ConceptPair, read_pairs
 from protoscore.benchmarks.diversity.people import People, beside_people
 from protoscore.benchmarks.diversity.running import STAGE, folders_of
 from protoscore.benchmarks.diversity.set_scores import Drawing, SetScores, score_sets
@@ -29,15 +29,15 @@ from protoscore.schema import content_id
 from protoscore.stats.resampling import Estimate
 
 
-class Study(NamedTuple):
+class DiversityStudy(NamedTuple):
     """Everything that a page shows."""
 
     run: Path
     manifest: dict[str, Any]
     sets: SetScores
-    measured: list[Measured]
+    measured: list[MeasuredModel]
     means: dict[str, dict[str, Estimate]]  # measure -> model
-    comparisons: dict[str, Comparison]  # measure, the main one first
+    comparisons: dict[str, ModelComparison]  # measure, the main one first
     misled: list[Contradiction]
     agreement: dict[tuple[str, str], float]  # two measures -> Kendall's tau-b of their rankings
     weak: dict[str, list[tuple[str, float]]]  # model -> its least diverse concepts by the main measure
@@ -49,7 +49,7 @@ class Study(NamedTuple):
         return next(iter(self.comparisons))
 
 
-def make_study(run: Path, votes: Sequence[Path] = (), asked: Path | None = None, pairs_of: str | None = None) -> Study:
+def make_study(run: Path, votes: Sequence[Path] = (), asked: Path | None = None, pairs_of: str | None = None) -> DiversityStudy:
     """Read a run and compute every table.
 
     Raises:
@@ -78,14 +78,14 @@ def make_study(run: Path, votes: Sequence[Path] = (), asked: Path | None = None,
         comparisons = {"people": people.comparison} | comparisons
     names = list(comparisons)
     main = next(measure for measure in comparisons if measure != "people")
-    return Study(
+    return DiversityStudy(
         run, manifest, sets, measured, means, comparisons, contradictions(list(comparisons.values())),
         {(a, b): kendall(comparisons[a], comparisons[b]) for i, a in enumerate(names) for b in names[i + 1 :]},
         {model: weakest(sets, main, model) for model in sets.models}, people,
     )  # fmt: skip
 
 
-def pairs_of_run(run: Path, parameters: dict[str, Any], pairs_of: str | None = None) -> list[Pair]:
+def pairs_of_run(run: Path, parameters: dict[str, Any], pairs_of: str | None = None) -> list[ConceptPair]:
     """The list of pairs that a run was made from.
 
     Raises:
@@ -99,7 +99,7 @@ def pairs_of_run(run: Path, parameters: dict[str, Any], pairs_of: str | None = N
     return pairs
 
 
-def study_results(study: Study) -> Results:
+def study_results(study: DiversityStudy) -> Results:
     """The study in the form of all benchmarks: by model, means of every measure and win rates against all others."""
     estimates: Estimates = {}
     for model in study.comparisons[study.main].models:

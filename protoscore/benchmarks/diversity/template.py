@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from protoscore.benchmarks.diversity.beside import Shown, Side, comparisons
+from protoscore.benchmarks.diversity.beside import Side, SideTask, comparisons
 from protoscore.benchmarks.diversity.golden import CONFIGURATION
-from protoscore.benchmarks.diversity.measured import Measured
+from protoscore.benchmarks.diversity.measured import MeasuredModel
 from protoscore.benchmarks.diversity.set_scores import SetScores
 from protoscore.errors import ConfigError, DatasetError, UnknownName
 from protoscore.folder import write_text
@@ -45,7 +45,9 @@ class Template(NamedTuple):
     golden: str | None = None
 
 
-def write_tasks(sets: SetScores, measured: Sequence[Measured], sources: Mapping[str, str], out: Path, how: Template) -> int:
+def write_tasks(
+    sets: SetScores, measured: Sequence[MeasuredModel], sources: Mapping[str, str], out: Path, how: Template
+) -> int:
     """Write the tasks below ``out``, and how many they are.
 
     Args:
@@ -97,7 +99,7 @@ def write_tasks(sets: SetScores, measured: Sequence[Measured], sources: Mapping[
     return len(chosen)
 
 
-def _golden(source: str) -> Iterator[Shown]:
+def _golden(source: str) -> Iterator[SideTask]:
     """Of each pair: what varies beside what does not, and both that vary."""
     found: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for row in open_rows(source).rows():
@@ -110,7 +112,7 @@ def _golden(source: str) -> Iterator[Shown]:
     for (pair, concept, attribute), some in found.items():
         for first, second, expected in (("attribute", "concept", "first"), ("both", "attribute", "equal")):
             sides = Side(GOLDEN, source, some[first]), Side(GOLDEN, source, some[second])
-            yield Shown(pair, concept, attribute, 0, sides, expected)
+            yield SideTask(pair, concept, attribute, 0, sides, expected)
 
 
 def _write_pictures(source: str, wanted: Mapping[str, Path]) -> None:

@@ -25,7 +25,7 @@ CHOICES = {"left": 1.0, "right": -1.0, "equal": 0.0, "unable": float("nan")}
 MANY = 10  # answers from which on somebody who always answers one side is named
 
 
-class Task(NamedTuple):
+class VotedTask(NamedTuple):
     """What was shown side by side."""
 
     pair: str
@@ -36,7 +36,7 @@ class Task(NamedTuple):
     expected: str = ""
 
 
-class Vote(NamedTuple):
+class SideVote(NamedTuple):
     """One answer."""
 
     task: str
@@ -48,8 +48,8 @@ class Vote(NamedTuple):
 class Votes(NamedTuple):
     """Every answer, and what its import found."""
 
-    tasks: dict[str, Task]
-    votes: list[Vote]
+    tasks: dict[str, VotedTask]
+    votes: list[SideVote]
     one_sided: list[str]  # annotators who always chose the same side
 
 
@@ -61,7 +61,7 @@ def read_votes(tables: Sequence[Path], asked: Path) -> Votes:
     """
     runs = [path for path in tables if path.is_dir()]
     tasks = read_tasks(asked) if len(runs) < len(tables) else {}
-    votes: list[Vote] = []
+    votes: list[SideVote] = []
     for path in tables:
         if path.is_dir():
             judged, some = _of_run(path)
@@ -79,7 +79,7 @@ def read_votes(tables: Sequence[Path], asked: Path) -> Votes:
     return Votes(tasks, votes, one_sided)
 
 
-def _of_table(path: Path, tasks: Mapping[str, Task]) -> list[Vote]:
+def _of_table(path: Path, tasks: Mapping[str, VotedTask]) -> list[SideVote]:
     lines = read_table(path, "votes")
     for name in ("task", "choice"):
         if name not in lines[0].values:
@@ -89,15 +89,15 @@ def _of_table(path: Path, tasks: Mapping[str, Task]) -> list[Vote]:
     return [_vote(f"{path}, line {line.number}", line.values, tasks, path.stem) for line in lines]
 
 
-def _of_run(run: Path) -> tuple[dict[str, Task], list[Vote]]:
+def _of_run(run: Path) -> tuple[dict[str, VotedTask], list[SideVote]]:
     """The answers of a judge that saw two sets in both orders: it votes for what it prefers in both, and equal otherwise."""
-    tasks: dict[str, Task] = {}
+    tasks: dict[str, VotedTask] = {}
     seen: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     for row in read_verdicts(run).to_pylist():
         if FIRST not in row or "answer_choice" not in row:
             raise DatasetError(f"{run} is not about sets side by side; judge diversity/side_by_side with --sets and --beside")
         number = row["item"].rpartition("#")[2]
-        tasks[row["item"]] = Task(row["pair"], row[FIRST], row[SECOND], int(number), row[SIZE])
+        tasks[row["item"]] = VotedTask(row["pair"], row[FIRST], row[SECOND], int(number), row[SIZE])
         choice = _CHOSEN.get(row["answer_choice"] or "", math.nan)
         counts = [
             math.nan if (one := row.get(f"answer_count_shown_{side}")) is None else float(one) for side in (FIRST, SECOND)
@@ -111,7 +111,7 @@ def _of_run(run: Path) -> tuple[dict[str, Task], list[Vote]]:
         known = not any(math.isnan(choice) for choice in choices)
         choice = (choices[0] if len(set(choices)) == 1 else 0.0) if known else math.nan
         votes.append(
-            Vote(item, judge, choice, (_mean([left for _, left, _ in orders]), _mean([right for *_, right in orders])))
+            SideVote(item, judge, choice, (_mean([left for _, left, _ in orders]), _mean([right for *_, right in orders])))
         )
     return tasks, votes
 
@@ -123,7 +123,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def read_tasks(path: Path) -> dict[str, Task]:
+def read_tasks(path: Path) -> dict[str, VotedTask]:
     """What was asked about.
 
     Raises:
@@ -138,11 +138,11 @@ def read_tasks(path: Path) -> dict[str, Task]:
         told = {name: text_of(value, f"{path}, line {line.number}: {name}") for name, value in line.values.items()}
         where = f"{path}, line {line.number}"
         number, size = (int(_number(told[name], where)) for name in ("number", "size"))
-        found[told["task"]] = Task(told["pair"], told["left"], told["right"], number, size, told.get("expected", ""))
+        found[told["task"]] = VotedTask(told["pair"], told["left"], told["right"], number, size, told.get("expected", ""))
     return found
 
 
-def _vote(where: str, values: Mapping[str, Any], tasks: Mapping[str, Task], file: str) -> Vote:
+def _vote(where: str, values: Mapping[str, Any], tasks: Mapping[str, VotedTask], file: str) -> SideVote:
     told = {name: text_of(value, f"{where}: {name}").strip() for name, value in values.items()}
     choice = told["choice"].lower()
     if choice not in CHOICES:
@@ -151,7 +151,7 @@ def _vote(where: str, values: Mapping[str, Any], tasks: Mapping[str, Task], file
     size = tasks[told["task"]].size
     if any(count > size or count < 0 for count in counts):
         raise DatasetError(f"{where}: a count of {max(counts):g} does not fit a set of {size} pictures")
-    return Vote(told["task"], told.get("annotator") or file, CHOICES[choice], (counts[0], counts[1]))
+    return SideVote(told["task"], told.get("annotator") or file, CHOICES[choice], (counts[0], counts[1]))
 
 
 def _number(text: str, where: str) -> float:

@@ -19,13 +19,13 @@ CONDITIONS = ("count", "aspect", "none")
 Choice = Literal["first", "second", "equal", "unable"]
 
 
-class Counted(BaseModel):
+class CountedChoice(BaseModel):
     count_shown_first: int = Field(ge=0, le=24)
     count_shown_second: int = Field(ge=0, le=24)
     choice: Choice
 
 
-class Compared(BaseModel):
+class PlainChoice(BaseModel):
     choice: Choice
 
 
@@ -35,7 +35,7 @@ def create(labels: str = "count") -> Protocol:
         raise UnknownName("condition of diversity/side_by_side", labels, CONDITIONS)
     counting = labels == "count"
     asked = read_protocol(
-        __file__, Counted if counting else Compared, {"choice": ("unable",)}, alternatives=Alternatives("choice")
+        __file__, CountedChoice if counting else PlainChoice, {"choice": ("unable",)}, alternatives=Alternatives("choice")
     )
     name = asked.name if counting else f"{asked.name}:{labels}"
     return replace(asked, name=name, prompt=asked.variants.get(labels, asked.prompt), variants={})
