@@ -12,7 +12,7 @@ from functools import cache
 
 from PIL import Image
 
-from protoscore.benchmarks.diversity.pairs import Pair, read_pairs
+from protoscore.benchmarks.diversity.pairs import ConceptPair, read_pairs
 from protoscore.benchmarks.protobias.schema import Cell
 from protoscore.benchmarks.protobias.taxonomy import noun_of
 from protoscore.scenes.alone import Alone, draw_alone
@@ -60,7 +60,7 @@ def attribute_count(rng: Seeded, split: str) -> SceneQuestion:
     return SceneQuestion(images, {"attribute": attribute, "size": size}, {"values": ", ".join(named), "count": len(named)})
 
 
-def _picture(pair: Pair | None, attribute: str, value: str | None, rng: random.Random, split: str) -> Image.Image:
+def _picture(pair: ConceptPair | None, attribute: str, value: str | None, rng: random.Random, split: str) -> Image.Image:
     if pair and value:
         return draw_alone(_shown(pair, value, rng), rng.getrandbits(60), SMALL)
     if attribute == SUBJECT and value:
@@ -72,12 +72,12 @@ def _picture(pair: Pair | None, attribute: str, value: str | None, rng: random.R
     return draw_person(person, rng.getrandbits(60), SMALL)
 
 
-def _shown(pair: Pair, value: str, rng: random.Random) -> Alone:
+def _shown(pair: ConceptPair, value: str, rng: random.Random) -> Alone:
     assert pair.spec
     return pair.spec.with_value(pair.values.index(value), rng.choice(pair.spec.places), rng)
 
 
-def _stranger(pair: Pair, rng: random.Random) -> Image.Image:
+def _stranger(pair: ConceptPair, rng: random.Random) -> Image.Image:
     """Something that is neither the concept nor one of its kinds."""
     assert pair.spec
     other = rng.choice([p for p in pairs() if p.spec and not {*p.spec.things} & {*pair.spec.things}])
@@ -85,7 +85,7 @@ def _stranger(pair: Pair, rng: random.Random) -> Image.Image:
 
 
 @cache
-def pairs() -> list[Pair]:
+def pairs() -> list[ConceptPair]:
     return [pair for pair in read_pairs("scenes") if pair.spec]
 
 
