@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import json
 import pkgutil
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -151,6 +152,17 @@ class Protocol:
         abstentions = self.abstains.get(name, ())
         return all(label in abstentions for label in value) if isinstance(value, list) else value in abstentions
 
+    def described(self) -> dict[str, Any]:
+        """Its closed fields as plain values, for whoever reads the answers later and has no protocol at hand."""
+        return {
+            name: {
+                "kind": self.fields[name].kind, "labels": list(self.fields[name].labels),
+                "abstains": list(self.abstains.get(name, ())),
+                "aliases": {spelling: label for spelling, label in self.aliases.get(name, {}).items() if spelling},
+            }
+            for name in self.decisions
+        }  # fmt: skip
+
     def schema(self, labels: Mapping[str, Iterable[Label]] | None = None) -> dict[str, Any]:
         """JSON schema of an answer, flat and closed, with the labels in the given order."""
         ordered = self.labels(labels)
@@ -277,7 +289,7 @@ def _own_module(path: Path) -> ModuleType:
     spec = util.spec_from_file_location(f"protoscore_protocol_{path.stem}", path)
     if not path.is_file() or spec is None or spec.loader is None:
         raise ConfigError(f"{path} is not a file; give the path of a protocol's .py file, or one of: {protocol_names()}")
-    module = util.module_from_spec(spec)
+    module = sys.modules[spec.name] = util.module_from_spec(spec)  # where pydantic looks up annotations that are text
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # somebody's own code

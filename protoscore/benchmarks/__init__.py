@@ -8,19 +8,19 @@ its own, for datasets without a manifest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from protoscore import catalog
 from protoscore.errors import ConfigError
 from protoscore.folder import MANIFEST, manifest_hash, read_manifest, write_text
-from protoscore.reporting.answers import answer_results
+from protoscore.reporting.answers import answer_results, answer_tables
 from protoscore.reporting.estimates_page import estimates_page
 from protoscore.reporting.leaderboard import leaderboard, write_leaderboard
 from protoscore.reporting.results import Results, Task, write_results
 from protoscore.reporting.summary import summary_page, summary_results, summary_table
-from protoscore.reporting.terminal import results_table
 from protoscore.sources import columns_of
 
 if TYPE_CHECKING:
@@ -37,10 +37,12 @@ class Benchmark:
         name: the file or folder name.
         tasks: what a leaderboard ranks, the main one first.
         resamples: of the bootstrap behind each interval.
+        truth: field of an answer -> the item's field that holds what is true, for a run of questions.
     """
 
     name = ""
     tasks: tuple[Task, ...] = ()
+    truth: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, resamples: int = 2000) -> None:
         self.resamples = resamples
@@ -64,7 +66,7 @@ class Benchmark:
             DatasetError: the run is not a finished one over this benchmark.
         """
         if read_manifest(run)["stage"] == "judge":
-            return answer_results(run, self.name, self.resamples)
+            return answer_results(run, self.name, self.resamples, truth=self.truth)
         own = {"benchmark": self.name, "tasks": list(self.tasks)}
         return summary_results(run, self.resamples).model_copy(update=own)
 
@@ -74,7 +76,7 @@ class Benchmark:
 
     def shown(self, results: Results) -> list[RenderableType]:
         """What a terminal shows; by default one line per scorer or model."""
-        return [summary_table(results) if self._is_summary(results) else results_table(results)]
+        return [summary_table(results)] if self._is_summary(results) else [*answer_tables(results)]
 
     def _is_summary(self, results: Results) -> bool:
         """Whether these are the means over a team's own pictures, which have a page of their own."""

@@ -22,7 +22,7 @@ from protoscore.cli.inputs import (
     Split,
     rows_from,
 )  # fmt: skip
-from protoscore.cli.options import Out
+from protoscore.cli.options import Out, Truth
 
 app = typer.Typer()
 
@@ -122,15 +122,22 @@ def audit(
     repair: Annotated[str | None, typer.Option(help="Examples that took this repair only.")] = None,
     examples: Annotated[int, typer.Option(min=0, help="How many examples to show.")] = 5,
     against: Annotated[Path | None, typer.Option(help="For a cascade: the run that judged everything.")] = None,
-    truth: Annotated[list[str], typer.Option(help="With --against: COLUMN=VALUE,VALUE for which accepting is right.")] = [],  # noqa: B006
-    cluster: Annotated[str, typer.Option(help="With --against: column of what was sampled independently.")] = "item",
+    accept: Annotated[list[str], typer.Option(help="With --against: COLUMN=VALUE,VALUE for which accepting is right.")] = [],  # noqa: B006
+    truth: Truth = [],  # noqa: B006
+    cluster: Annotated[str, typer.Option(help="Column of what was sampled independently.")] = "item",
 ) -> None:
-    """The parser log of a run: states, causes, repairs, raw replies; how injections fared; what a cascade saved."""
-    from protoscore.cli.named_values import listed
-    from protoscore.judging.log import print_audit, print_injections, print_positions, print_savings
+    """The parser log of a run: states, causes, repairs, raw replies; what was answered, and how much of it is right; how
+    injections fared; what a cascade saved."""
+    from rich.console import Console
 
+    from protoscore.cli.named_values import listed, pairs
+    from protoscore.judging.log import print_audit, print_injections, print_positions, print_savings
+    from protoscore.reporting.answers import answer_results, answer_tables
+
+    results = answer_results(run, truth=pairs(truth, "--truth"), cluster=cluster)
     print_audit(run, state, repair, examples)
+    Console().print(*answer_tables(results), sep="\n")
     print_injections(run)
     print_positions(run)
     if against:
-        print_savings(run, against, listed(truth, "--truth"), cluster)
+        print_savings(run, against, listed(accept, "--accept"), cluster)

@@ -18,3 +18,10 @@ ScorerOptions = Annotated[
     list[str],
     typer.Option("--option", "-o", help="NAME=VALUE for the scorers that have it, e.g. -o dtype=bfloat16. Repeat for several."),
 ]
+
+Truth = Annotated[
+    list[str],
+    typer.Option(
+        "--truth", help="FIELD=COLUMN: the items' column that holds what is true of a judged field. Repeat for several."
+    ),
+]

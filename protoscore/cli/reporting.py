@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from protoscore.cli.options import Truth
+
 app = typer.Typer()
 
 
@@ -20,6 +22,7 @@ def report(
         Path | None, typer.Option(help="HTML file (default: RUN/report.html); the other files come beside it.")
     ] = None,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2000,
+    truth: Truth = [],  # noqa: B006
     option: Annotated[list[str], typer.Option("--option", "-o", help="NAME=VALUE for the run's benchmark. Repeat.")] = [],  # noqa: B006
 ) -> None:
     """What a run found, with intervals: a table here, a self-contained HTML page, results.json, and leaderboard rows.
@@ -33,8 +36,12 @@ def report(
     from protoscore.benchmarks import of_run
     from protoscore.benchmarks import report as make_report
     from protoscore.cli.named_values import pairs
+    from protoscore.folder import read_manifest
 
     benchmark = of_run(run, dataset, resamples=resamples, **pairs(option, "--option"))
+    if truth:
+        read_manifest(run, "judge")
+        benchmark.truth = pairs(truth, "--truth")
     results, page = make_report(run, benchmark, out)
     console = Console()
     for part in benchmark.shown(results):

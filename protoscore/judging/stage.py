@@ -82,7 +82,7 @@ def finish(
     repairs = Counter(repair for verdict in verdicts for repair in verdict.parsed.repairs)
     write_manifest(
         run.out, "judge", parameters, rows=len(verdicts), items=len(run.fields), states=dict(states), causes=dict(causes),
-        repairs=dict(repairs), complete=not run.stopped,
+        repairs=dict(repairs), complete=not run.stopped, fields=run.protocol.described(),
     )  # fmt: skip
     spent = run.ledger.spent
     usage = spent._asdict() | {

@@ -1,7 +1,7 @@
 """Scores of a judge that may abstain: coverage, selective accuracy, risk-coverage, and bounds for rows without a score.
 
-A row is a claim (right or wrong), an abstention (right where nothing can be told), or unscored (a refusal, an unreadable reply: no measurement). Where the papers
-are silent the choice is a named parameter, with this default:
+A row is a claim (right or wrong), an abstention (right where nothing can be told), or unscored (a refusal, an unreadable
+reply: no measurement). Where the papers are silent the choice is a named parameter, with this default:
 
 * ``abstention="error"`` (:func:`accuracy`): an abstention counts as wrong, as in FairJudge, Appendix B, but where it is the
   right answer; ``"left_out"`` gives the selective accuracy. :func:`abstention_scores` gives both.
