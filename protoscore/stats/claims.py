@@ -55,7 +55,9 @@ def withholding(
 class Calibration(NamedTuple):
     """Whether a judge's confidence in its own answers can be taken at its word."""
 
-    error: Estimate  # expected calibration error: mean |confidence - accuracy| over bins of equal size, weighted by rows; ideal 0
+    error: (
+        Estimate  # expected calibration error: mean |confidence - accuracy| over bins of equal size, weighted by rows; ideal 0
+    )
     overconfidence: Estimate  # mean confidence minus accuracy, in [-1, 1]; ideal 0
     brier: Estimate  # mean squared distance of the confidence from right (1) or wrong (0)
     bins: tuple[tuple[float, float, int], ...]  # mean confidence, accuracy, rows of each bin

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 from pydantic import RootModel
 
@@ -62,19 +63,42 @@ def _spelling(attribute: str) -> Spelling:
     about = attributes()[attribute]
     protocol = load_protocol(f"fairjudge/{about.protocol}:{about.finest}")
     more = {other: label for label, others in about.spellings.items() for other in others}
-    return Spelling(f"truth.yaml, {attribute}", protocol.fields[attribute].labels, {**protocol.aliases.get(attribute, {}), **more})
+    return Spelling(
+        f"truth.yaml, {attribute}", protocol.fields[attribute].labels, {**protocol.aliases.get(attribute, {}), **more}
+    )
 
 
 def finest(attribute: str, value: Any) -> str | None:
     """The finest label that ``value`` spells; None where it spells none."""
-    found = _spelling(attribute).find(str(value))
+    found = _spelling(attribute).find(str(value)) if attribute in attributes() else None
     return None if found is None else str(found[0])
 
 
 def told(attribute: str, label: str, labels: Collection[str]) -> str:
     """A fine label in the words of a set: itself, its coarser name, or itself where the set has neither."""
-    coarse = attributes()[attribute].coarser.get(label, label)
+    coarse = attributes()[attribute].coarser.get(label, label) if attribute in attributes() else label
     return label if label in labels or coarse not in labels else coarse
+
+
+def labels_of(attribute: str, name: str) -> tuple[str, ...] | None:
+    """The labels of an attribute in a set of the protocols, e.g. ``short``; None for an attribute that the set leaves alone.
+
+    Raises:
+        UnknownName: no protocol has such a set.
+    """
+    known = {other.protocol: set_names(other.protocol) for other in attributes().values()}
+    if not any(name in names for names in known.values()):
+        raise UnknownName("set of labels", name, [one for names in known.values() for one in names])
+    about = attributes().get(attribute)
+    if about is None or name not in known[about.protocol]:
+        return None
+    return tuple(map(str, load_protocol(f"fairjudge/{about.protocol}:{name}").fields[attribute].labels))
+
+
+def set_names(protocol: str) -> tuple[str, ...]:
+    """The sets of labels that a protocol of FairJudge has."""
+    path = Path(__file__).parent / "protocols" / f"{protocol}.yaml"
+    return tuple(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
 def column_of(attribute: str, columns: Collection[str], wanted: str = "") -> str | None:
