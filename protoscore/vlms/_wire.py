@@ -54,7 +54,7 @@ class Packed(Exception):
     """A reply that is packed in a way that was not asked for and is not read here."""
 
 
-class Answered(NamedTuple):
+class Response(NamedTuple):
     """What a server sent back, unpacked."""
 
     status: int
@@ -85,7 +85,7 @@ class Wire:
         self._proxy = None if proxy_bypass(parts.hostname or "") else proxies.get(parts.scheme)
         self._session: aiohttp.ClientSession | None = None
 
-    async def call(self, method: str, path: str, **sent: Any) -> Answered:
+    async def call(self, method: str, path: str, **sent: Any) -> Response:
         """Raises: TooLong, Redirected, Packed, TimeoutError, aiohttp.ClientError."""
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=0, ssl=httpx2.create_ssl_context())
@@ -95,7 +95,7 @@ class Wire:
         async with asyncio.timeout(self._timeout), self._session.request(method, f"{self._url}/{path}", **how) as response:
             if response.status in (301, 302, 303, 307, 308):
                 raise Redirected
-            return Answered(response.status, response.headers, await self._read(response))
+            return Response(response.status, response.headers, await self._read(response))
 
     async def close(self) -> None:
         if self._session is not None:
@@ -179,7 +179,7 @@ def _unconnected(error: aiohttp.ClientConnectorError, key: str, address: str) ->
     )
 
 
-def of_status(answered: Answered, key: str) -> Reply:
+def of_status(answered: Response, key: str) -> Reply:
     """The reply that an error status amounts to."""
     status, text = answered.status, answered.body[:8000].decode("utf-8", "replace")[:2000]
     said = scrubbed(f"HTTP {status}: {_message(text)}", key)

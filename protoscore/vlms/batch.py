@@ -20,7 +20,7 @@ from protoscore.vlms import Reply, Request
 from protoscore.vlms.chat import Chat
 
 if TYPE_CHECKING:
-    from protoscore.vlms._wire import Answered
+    from protoscore.vlms._wire import Response
 
 LONGEST_FILE = 200_000_000  # bytes of one batch, the smallest limit that is documented
 LONGEST_RESULTS = 256_000_000  # bytes of its results that are read
@@ -163,7 +163,7 @@ class Batch(Chat):
             failure="permanent", reason=scrubbed(f"the batch failed: {errors[0].get('message', errors[0])}", self._key)
         )
 
-    async def _call_server(self, method: str, path: str, **sent: Any) -> Answered:
+    async def _call_server(self, method: str, path: str, **sent: Any) -> Response:
         from protoscore.vlms._wire import TooLong, Wire, failure_of, of_status
 
         if self._wire is None:
@@ -179,7 +179,7 @@ class Batch(Chat):
             raise Failed(of_status(answered, self._key))
         return answered
 
-    def _results(self, answered: Answered) -> dict[str, Reply]:
+    def _results(self, answered: Response) -> dict[str, Reply]:
         """The replies of a file of results, by question. A line that cannot be read is none."""
         found = {}
         for line in answered.body.split(b"\n"):
@@ -191,13 +191,13 @@ class Batch(Chat):
         return found
 
     def _result(self, result: dict[str, Any]) -> Reply:
-        from protoscore.vlms._wire import Answered, of_status, scrubbed
+        from protoscore.vlms._wire import Response, of_status, scrubbed
 
         response = result.get("response") or {}
         if result.get("error") or not response:
             return Reply(failure="transient", reason=scrubbed(f"the batch says: {result.get('error')}", self._key))
         if response["status_code"] >= 400:
-            return of_status(Answered(response["status_code"], {}, json.dumps(response.get("body")).encode()), self._key)
+            return of_status(Response(response["status_code"], {}, json.dumps(response.get("body")).encode()), self._key)
         return self._read(response["body"])
 
 
