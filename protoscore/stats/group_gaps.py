@@ -64,7 +64,7 @@ def group_gaps(
     means_ = means(np.where(inside, held, np.nan), clusters, resamples, seed)
     large = np.flatnonzero(sizes >= max(1, min_size))
     gaps, p = drawn[:, :k] - drawn[:, k:], np.full(k, np.nan)
-    for g in large if len(large) > 1 else ():
+    for g in large.tolist() if len(large) > 1 else ():
         some = gaps[np.isfinite(gaps[:, g]), g]
         p[g] = min(1.0, 2 * (min((some <= 0).sum(), (some >= 0).sum()) + 1) / (len(some) + 1))
     p, found = holm(p), []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from protoscore.judging.truth import Answered
 from protoscore.sources.tables import read_table, text_of
 from protoscore.stats.agreement import cohen_kappa, majority, mean_pairwise_kappa
 from protoscore.stats.resampling import Draw, Estimate
+
+QUADRATIC: Literal["quadratic"] = "quadratic"
 
 
 class Agreement(NamedTuple):
@@ -91,9 +93,9 @@ def agreement(given: Mapping[str, NDArray], ratings: Ratings, field: Answered, d
     """
     count = ratings.labels.shape[1]
     voters = ratings.labels if count > 1 else np.hstack([ratings.labels, np.full_like(ratings.labels, None)])
-    voted, weights = majority(voters), "quadratic" if field.kind == "integer" else None
+    voted, weights = majority(voters), QUADRATIC if field.kind == "integer" else None
     judges = {
-        name: cohen_kappa([None if s is None else str(s) for s in said], voted, field.labels, weights, *draw)
+        name: cohen_kappa(np.array([None if s is None else str(s) for s in said], object), voted, field.labels, weights, *draw)
         for name, said in given.items()
     }
     people = mean_pairwise_kappa(ratings.labels, field.labels, weights, *draw) if count > 1 else None

@@ -13,7 +13,7 @@ from protoscore.benchmarks.fairjudge.answers import Answers, Items, abstention, 
 from protoscore.benchmarks.fairjudge.people import Agreement, agreement, read_people
 from protoscore.benchmarks.fairjudge.scores import ByGroup, Scores, by_group, field_scores, floors, overall
 from protoscore.benchmarks.fairjudge.truth import Truth, attributes, column_of, group_values, labels_of, read_truth
-from protoscore.errors import ConfigError, UnknownName
+from protoscore.errors import UnknownName
 from protoscore.judging.positions import Position, positions
 from protoscore.judging.truth import Answered
 from protoscore.reporting.results import ALL, Estimates, Results, Task
@@ -252,7 +252,8 @@ def _corrected(found: dict[str, AttributeStudy]) -> dict[str, AttributeStudy]:
 def study_results(study: FairStudy, resamples: int) -> Results:
     """The estimates of every judge; floors and the ceiling are in the details, so that no leaderboard ranks them."""
     estimates: Estimates = {}
-    judges = list(dict.fromkeys(name for some in (*study.attributes.values(), *study.scales.values()) for name in some.judges))
+    told: list[AttributeStudy | ScaleStudy] = [*study.attributes.values(), *study.scales.values()]
+    judges = list(dict.fromkeys(judge for one in told for judge in one.judges))
     for judge in judges:
         whole: dict[str, Estimate] = {}
         if judge in study.overall:
@@ -271,7 +272,7 @@ def study_results(study: FairStudy, resamples: int) -> Results:
     floors_ = {n: {f: scores.quantities for f, scores in one.floors.items()} for n, one in study.attributes.items()}
     details: dict[str, Any] = {
         "resamples": resamples, "floors": floors_, "sampled_by": study.sampled_by, "truth_not_stated": list(study.untold),
-        "states_by_field": {n: one.states for n, one in (study.attributes | study.scales).items()},
+        "states_by_field": {name: one.states for name, one in zip([*study.attributes, *study.scales], told, strict=True)},
         "unmapped": {n: one.unmapped for n, one in study.attributes.items()},
         "truth": {n: one.truth._asdict() | {"labels": None, "offered": None} for n, one in study.attributes.items()},
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a picture shows by its dataset, in the labels that a judge was asked with; which columns say so is data (``truth.yaml``).
+"""What a picture shows by its dataset, in the labels that a judge was asked with; its columns are data (``truth.yaml``).
 
 A reference is read in the finest set of labels that the protocols have, and told in the asked set: as it is where that has
 it, else by its coarser name (East Asian as Asian), else it keeps its fine name, and no answer is right about it. What no
@@ -62,7 +62,7 @@ def _spelling(attribute: str) -> Spelling:
     """The finest labels with every spelling that the protocol or a dataset has for them."""
     about = attributes()[attribute]
     protocol = load_protocol(f"fairjudge/{about.protocol}:{about.finest}")
-    more = {other: label for label, others in about.spellings.items() for other in others}
+    more: dict[str | None, str] = {other: label for label, others in about.spellings.items() for other in others}
     return Spelling(
         f"truth.yaml, {attribute}", protocol.fields[attribute].labels, {**protocol.aliases.get(attribute, {}), **more}
     )
@@ -139,7 +139,7 @@ def read_truth(attribute: str, column: str, values: Sequence[Any], labels: Colle
     if stated and sum(unknown.values()) == len(stated):
         shown = ", ".join(map(repr, list(unknown)[:3]))
         raise ConfigError(
-            f"the column {column!r} holds no label of {attribute} (it has {shown:.120}); name another with -o truth={attribute}=COLUMN"
+            f"the column {column!r} holds no label of {attribute} (it has {shown:.99}); name one: --truth {attribute}=COLUMN"
         )
     offered = np.array([label is None or label in labels for label in found], bool)
     lacking = Counter(str(label) for label in found[~offered])
