@@ -3,7 +3,8 @@
 A :class:`Benchmark` says what has to be drawn, what is scored or asked, and what the answers are worth. The stages do the
 rest and know no benchmark by name: a run's manifest names the one that it belongs to (``parameters.benchmark``), and
 ``protoscore report`` loads that. A module may also define ``recognises(columns)``: whether a dataset with these columns is
-its own, for datasets without a manifest.
+its own, for datasets without a manifest; and ``judges(protocol)``: whether it evaluates each run of that protocol of its own,
+also over items that belong to no benchmark.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def of_run(run: Path, source: str | None = None, **options: Any) -> Benchmark:
         UnknownName: the manifest names a benchmark that is not installed.
     """
     manifest = read_manifest(run)
-    name = manifest["parameters"].get("benchmark")
+    name = manifest["parameters"].get("benchmark") or _of_protocol(manifest["parameters"].get("protocol", ""))
     if name is None:
         if others := options.keys() - {"resamples"}:
             raise ConfigError(f"{run} belongs to no benchmark, so the option {min(others)!r} is for none; leave it out")
@@ -103,6 +104,14 @@ def of_run(run: Path, source: str | None = None, **options: Any) -> Benchmark:
         source = source.partition(":")[2]
     source = source or _still_there(manifest)
     return catalog.load("benchmarks", name, **({"source": source} if source else {}), **options)
+
+
+def _of_protocol(protocol: str) -> str | None:
+    """The benchmark whose protocol this is, where it evaluates whatever was asked with it."""
+    name = protocol.partition("/")[0]
+    known = {*catalog.names("benchmarks"), *catalog.added("benchmarks")}
+    judges = getattr(catalog.module("benchmarks", name), "judges", None) if name in known else None
+    return name if judges and judges(protocol) else None
 
 
 def _still_there(manifest: dict[str, Any]) -> str | None:

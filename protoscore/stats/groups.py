@@ -17,7 +17,7 @@ The resampled worst group and gap are extremes, so their intervals lean outward 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,13 @@ class GroupScore(NamedTuple):
     accuracy: Estimate
 
 
+class RuleScores(NamedTuple):
+    """Macro-F1 over all rows, and averaged uniformly over groups, under one rule of which classes count."""
+
+    macro_f1: Estimate
+    gmf1: Estimate
+
+
 class GroupScores(NamedTuple):
     """All values in [0, 1]; ``n`` of the means over groups is the number of groups."""
 
@@ -50,6 +57,7 @@ class GroupScores(NamedTuple):
     equalised_odds: Estimate  # largest difference between groups in any class's true or false positive rate
     groups: dict[str, GroupScore]
     small: tuple[str, ...]  # groups below ``min_size``
+    rules: dict[Classes, RuleScores]  # each rule of ``classes`` side by side
 
 
 def group_scores(
@@ -78,8 +86,8 @@ def group_scores(
     sizes = np.bincount(place[scored], minlength=len(names) + 1)
     large = np.flatnonzero(sizes[1:] >= max(1, min_size)) + 1
 
-    def f1(t: NDArray) -> NDArray:
-        return macro_f1_of(t, classes)
+    def f1(t: NDArray, rule: Classes = classes) -> NDArray:
+        return macro_f1_of(t, rule)
 
     def over_groups(of: Callable[[NDArray], NDArray]) -> Estimate:
         return tables.estimate(lambda t: of(t[:, large]), len(large), len(names) - len(large))
@@ -88,6 +96,10 @@ def group_scores(
         size = int(sizes[g])
         score = tables.estimate(lambda t: f1(t[:, g]), size, 0, size)
         return GroupScore(score, tables.estimate(lambda t: _accuracy(t[:, g]), size, 0, size))
+
+    def under(rule: Classes) -> RuleScores:
+        overall = tables.estimate(lambda t: f1(t[:, 0], rule), n, left_out)
+        return RuleScores(overall, over_groups(lambda t: nanmean(f1(t, rule))))
 
     return GroupScores(
         accuracy=tables.estimate(lambda t: _accuracy(t[:, 0]), n, left_out),
@@ -100,6 +112,7 @@ def group_scores(
         equalised_odds=over_groups(_odds),
         groups={str(name): in_group(g) for g, name in enumerate(names, 1)},
         small=tuple(str(name) for g, name in enumerate(names, 1) if g not in large),
+        rules={rule: under(rule) for rule in get_args(Classes)},
     )
 
 
