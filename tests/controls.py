@@ -131,5 +131,6 @@ class Apart(Separable):
 
 
 def questions(source: Path | str, limit: int | None = None, split: str = "test") -> View:
-    """The first rows of a four-cell dataset, ``limit`` of them with their four cells."""
-    return View(CellRows(str(source), split), None if limit is None else 4 * limit)
+    """The first rows of a dataset, ``limit`` of them with all their pictures."""
+    rows = CellRows(str(source), split)
+    return View(rows, None if limit is None else len(rows.layout.pictures) * limit)

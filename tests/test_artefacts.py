@@ -27,6 +27,7 @@ from protoscore.publishing.cards import read_card
 from protoscore.publishing.files import collect
 from protoscore.publishing.kinds import check
 from protoscore.publishing.leaderboard import Results
+from protoscore.vlms.local import read_taught
 from tests.conftest import ROOT
 
 SCRIPTS = sorted(path.parent.name for path in (ROOT / "dataset_scripts").glob("*/build.py"))
@@ -141,13 +142,17 @@ def test_a_card_is_its_template_filled_from_its_results_file(template, tmp_path)
 def test_numbers_in_the_text_of_a_card_come_from_a_file(folder):
     """Thousands in the prose are those of a recipe or of the results; digits after a point are in the results."""
     text = read_card(folder).text
-    source = ROOT / re.search(r"`(model_cards/[\w.-]+\.results\.json)`", text).group(1)
-    report = json.loads(source.read_text())
+    sources = sorted((ROOT / "model_cards").glob(f"{folder.name}.*results.json"))
+    assert any(f"`model_cards/{source.name}`" in text for source in sources)
+    reports = [json.loads(source.read_text()) for source in sources]
     recipes = [yaml.safe_load(path.read_text()) for path in (ROOT / "training").glob("*/recipes/*.yaml")]
     known = {f"{value:,}" for recipe in recipes for value in recipe.values() if isinstance(value, int)}
-    known |= {f"{value:,}" for value in (report | report.get("details", {})).values() if isinstance(value, int)}
+    told = [value for report in reports for value in (report | report.get("details", {})).values()]
+    known |= {f"{value:,}" for value in told if isinstance(value, int)}
+    taught = read_taught(folder)
+    known |= {f"{taught['questions']:,}"} if taught else set()
     assert set(re.findall(r"\b\d{1,3},\d{3}\b", text)) <= known
-    figures = {f"{e[key]:.3f}" for e in estimates(report) for key in ("value", "low", "high")}
+    figures = {f"{e[key]:.3f}" for report in reports for e in estimates(report) for key in ("value", "low", "high")}
     assert set(re.findall(r"(?<![\d.])-?\d\.\d{3}\b", text)) <= figures
 
 

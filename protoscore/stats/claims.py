@@ -95,7 +95,7 @@ def calibration(
     return Calibration(error, overconfidence, brier, tuple(found))
 
 
-class Consistency(NamedTuple):
+class SwapConsistency(NamedTuple):
     """Answers about pairs of pictures of which one attribute was swapped. All in [0, 1], ideal 1."""
 
     moves: Estimate  # where the references differ: the answers differ
@@ -106,7 +106,7 @@ class Consistency(NamedTuple):
 def consistency(
     predictions: ArrayLike, references: ArrayLike, pairs: ArrayLike,
     clusters: ArrayLike | None = None, resamples: int = 2000, seed: int = 0,
-) -> Consistency:  # fmt: skip
+) -> SwapConsistency:  # fmt: skip
     """Whether the answer moves with its attribute, and with nothing else.
 
     Args:
@@ -124,4 +124,4 @@ def consistency(
         np.where(there & swapped, right, np.nan),
         np.where(there & ~swapped, ~moved, np.nan),
     ]
-    return Consistency(*means(np.stack(columns, 1), clusters, resamples, seed))
+    return SwapConsistency(*means(np.stack(columns, 1), clusters, resamples, seed))

@@ -133,7 +133,7 @@ def test_the_repository_becomes_the_folder_and_results_stay(hub, publish, tmp_pa
     rows = yaml.safe_load(main.pop(".eval_results/bench.yaml"))
     assert main == files_of(folder)
     groups = json.loads(RESULTS.read_text())["estimates"]["protoscore"]["all"]
-    assert [row["dataset"]["task_id"] for row in rows] == ["incongruent", "congruent", "sensitivity"]
+    assert [row["dataset"]["task_id"] for row in rows] == ["incongruent", "congruent", "sensitivity", "elements"]
     for row in rows:
         assert row["dataset"] | {"task_id": ""} == {"id": "org/bench", "task_id": "", "revision": "1234567"}
         assert (

@@ -37,8 +37,8 @@ from tests.controls import Probe, png, questions, table
 def test_every_cell_is_scored_once_and_rightly(dataset, tmp_path):
     probe = Probe()
     counts = score_rows(CellRows(str(dataset)), [probe], tmp_path)
-    source = pq.read_table(dataset / "controls" / "test-00000.parquet").to_pylist()
-    assert counts.rows == counts.scored_now == probe.calls == 4 * len(source)
+    source = pq.read_table(dataset / "foils" / "test-00000.parquet").to_pylist()
+    assert counts.rows == counts.scored_now == probe.calls == 10 * len(source)
     scores = {(row["pair"], row["cell"]): row["score"] for row in table(tmp_path)}
     for row in source:
         for cell in Cell:
@@ -68,7 +68,7 @@ def test_direction_is_settled_in_the_table(dataset, tmp_path):
 def test_a_failed_measurement_is_a_state_and_never_a_number(dataset, tmp_path, answer, status):
     counts = score_rows(questions(dataset, 3), [Probe(answer)], tmp_path)
     rows = table(tmp_path)
-    assert counts.not_ok == len(rows) == 12
+    assert counts.not_ok == len(rows) == 30
     assert all(row["status"] == status.value and row["score"] is None for row in rows)
     quantities = read_scores(tmp_path)[0].quantities(resamples=100)
     assert quantities.incongruent.n == 0 and quantities.incongruent.left_out == 3
@@ -133,7 +133,7 @@ def test_ctrl_c_says_how_to_go_on_and_keeps_what_is_done(dataset, tmp_path):
     assert process.returncode == 2 and "same command goes on" in error and "Traceback" not in error
     assert not (tmp_path / "scores.parquet").exists()
     subprocess.run(score_command(dataset, tmp_path), cwd=ROOT, check=True, capture_output=True)
-    assert len(table(tmp_path)) == 8 * pq.ParquetFile(dataset / "controls" / "test-00000.parquet").metadata.num_rows
+    assert len(table(tmp_path)) == 20 * pq.ParquetFile(dataset / "foils" / "test-00000.parquet").metadata.num_rows
 
 
 @pytest.mark.parametrize("command", ["triplets", "score"])
@@ -186,7 +186,7 @@ def test_a_hub_dataset_gives_the_rows_of_its_files(dataset, tmp_path, monkeypatc
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
-    published, files = HubRecords(str(dataset), "test", configs=("controls", None)), CellRows(str(dataset))._records
+    published, files = HubRecords(str(dataset), "test", configs=("foils", None)), CellRows(str(dataset))._records
     assert published.columns == files.columns and published.pictures == files.pictures and len(published) == len(files)
     pictures = lambda records: [[picture_bytes(r[name]) for name in files.pictures] for r in records.read(3, 6)]  # noqa: E731
     assert pictures(published) == pictures(files)

@@ -120,7 +120,7 @@ def test_pictures_that_moved_are_named_and_others_are_never_taken_for_them(place
     expected, _ = shown(place, "answers")
     shutil.move(place / "cells", place / "moved")
     texts, said = shown(place, "answers")
-    assert all(images == [] for *_, images in texts) and "name them with --source" in said
+    assert all(images == [] for *_, images in texts) and "name it with --source" in said
     assert shown(place, "answers", about="moved")[0] == expected
     write_controls(place / "cells", 3, picture=lambda *seed: png("another", *seed))
     assert shown(place, "answers")[0] == texts, "other pictures lie under the old name"

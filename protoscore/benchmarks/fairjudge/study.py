@@ -18,7 +18,7 @@ from protoscore.judging.positions import Position, positions
 from protoscore.judging.truth import Answered
 from protoscore.reporting.results import ALL, Estimates, Results, Task
 from protoscore.stats.abstention import outcomes
-from protoscore.stats.claims import Consistency, consistency
+from protoscore.stats.claims import SwapConsistency, consistency
 from protoscore.stats.group_gaps import GroupGaps, group_gaps
 from protoscore.stats.paired import difference, holm
 from protoscore.stats.resampling import Draw, Estimate, mean
@@ -27,7 +27,7 @@ from protoscore.stats.sensitivity import Sensitivity, prompt_sensitivity
 SET, SWAPPED = "set", "swapped"  # columns of counterfactual sets: the set's name, and what was swapped (empty for the base)
 
 
-class Comparison(NamedTuple):
+class JudgeComparison(NamedTuple):
     """A judge against the first one, on the same rows."""
 
     judge: str
@@ -53,9 +53,9 @@ class AttributeStudy(NamedTuple):
     floors: dict[str, Scores]
     groups: dict[str, dict[str, ByGroup]]  # attribute that groups -> judge
     wording: dict[str, Wording]
-    swaps: dict[str, Consistency]
+    swaps: dict[str, SwapConsistency]
     people: Agreement | None
-    compared: tuple[Comparison, ...]
+    compared: tuple[JudgeComparison, ...]
     states: dict[str, dict[str, int]]
     unmapped: dict[str, dict[str, int]]
 
@@ -179,7 +179,7 @@ class _Maker:
             self._wording(name, truth, labels, withheld), self._swaps(said, truth),
             agreement(said, self.people[name], field, self.draw) if name in self.people else None,
             tuple(
-                Comparison(judge, *difference(some, right[self.answers[0].name], *self.draw))
+                JudgeComparison(judge, *difference(some, right[self.answers[0].name], *self.draw))
                 for judge, some in list(right.items())[1:]
             ),
             {judge.name: judge.given[name].states for judge in self.answers},
@@ -200,7 +200,7 @@ class _Maker:
             found[judge.name] = Wording(names, prompt_sensitivity(correct, *self.draw), mean(flips, *self.draw))
         return found
 
-    def _swaps(self, said: Mapping[str, NDArray], truth: Truth) -> dict[str, Consistency]:
+    def _swaps(self, said: Mapping[str, NDArray], truth: Truth) -> dict[str, SwapConsistency]:
         pairs = self._pairs
         if not len(pairs):
             return {}
