@@ -34,7 +34,7 @@ def savings(
     """What a cascade saves and costs against judging everything with the same protocol.
 
     Args:
-        truth: column -> values for which accepting is right, e.g. ``{"cell": ("non_correct", "proto_correct")}``.
+        truth: column -> values for which accepting is right, e.g. ``{"made": ("right",)}``.
         cluster: column of what was sampled independently.
 
     Raises:

@@ -70,6 +70,7 @@ class CellRows:
             missing = min({*_TEXT, *LAYOUTS[-1].pictures.values(), "id"} - names)
             raise DatasetError(f"{source!r} is not a dataset of two or four cells: it lacks the column {missing!r}")
         self.layout = fitting[0]
+        self.notes = _without(folder, split, self.layout.config, len(self._records))
         # In the authors' set an id names the item, which is the cluster; whatever else a row says tells it from its sisters.
         known = {"id", "domain", "knob", "text", *self._records.pictures}
         self._versions = [] if "triplet" in names else sorted(names - known)
@@ -112,6 +113,17 @@ class CellRows:
 
     def contents(self) -> str | None:
         return self._records.contents()
+
+
+def _without(folder: Path, split: str, config: str, rows: int) -> list[str]:
+    """What of a folder is not in the config that is read: a few triplets have no foils."""
+    files = parts(folder / "controls", f"{split}-*.parquet") if config != "controls" and folder.exists() else []
+    missing = len(ParquetRecords(files)) - rows if files else 0
+    if missing <= 0:
+        return []
+    return [
+        f"{folder}: {missing} of {missing + rows} rows have no {config}, since there is nothing else to show, and are left out"
+    ]
 
 
 _CONFIGS = (*(layout.config for layout in LAYOUTS), None)
