@@ -137,7 +137,7 @@ def test_the_repository_becomes_the_folder_and_results_stay(hub, publish, tmp_pa
     for row in rows:
         assert row["dataset"] | {"task_id": ""} == {"id": "org/bench", "task_id": "", "revision": "1234567"}
         assert (
-            row["value"] == groups[row["dataset"]["task_id"]]["value"]
+            row["value"] == pytest.approx(groups[row["dataset"]["task_id"]]["value"], abs=1e-6)
             and f"n = {groups[row['dataset']['task_id']]['n']}," in row["notes"]
         )
 
