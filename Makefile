@@ -19,7 +19,7 @@ $(VENV)/.installed: pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.installed  ## build pictures, train an evaluator, test metrics, write a report (about 4 minutes)
+demo: $(VENV)/.installed  ## build pictures, train an evaluator, test metrics, write a report (about 6 minutes)
 	@bash demo.sh $(BIN) $(DEMO)
 
 test: $(VENV)/.installed  ## the test suite, offline, on two processes

@@ -9,7 +9,7 @@ trap 'echo "demo: stopped; make demo goes on from here" >&2; exit 2' INT
 say "1/4  200 triplets of animals, ten pictures each: right, one detail wrong, one noun wrong"
 "$bin/python" dataset_scripts/protobias/build.py --out "$out/dataset" --domains animals --triplets 200 --renditions 1 --split test --drawable --seed 2026
 
-say "2/4  training the paper's recipe, live and small (about 3 minutes)"
+say "2/4  training the paper's recipe, live and small (about 4 minutes)"
 if [ ! -d "$out/paper" ]; then # a folder of this name is a finished training; a stopped one starts again
   rm -rf "$out/paper.part"
   "$bin/python" -m training.protoscore.train --recipe tiny_paper --output_dir "$out/paper.part"
